@@ -1,0 +1,47 @@
+# Every target is complete on its own: the first one you call makes the virtual environment.
+# TORCH_INDEX may name an index of CPU builds of torch; empty means whatever index pip is set up with.
+PYTHON ?= python3
+TORCH_INDEX ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+INDEX_OPTION := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+
+.PHONY: help demo test test-slow check format clean
+
+help:
+	@echo "make demo     train a small ensemble, shift its test images, compare every method (3 minutes)"
+	@echo "make test     run the tests"
+	@echo "make check    lint, format, types, import direction"
+	@echo "make format   let ruff rewrite what it can"
+	@echo "make clean    remove the virtual environment and caches"
+
+# torch goes first and alone, so that no other requirement makes pip choose another build.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("bacs needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(INDEX_OPTION) $$(grep '^torch==' constraints.txt)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/bacs demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -q -m slow
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyrefly check
+	$(BIN)/python -m pytest -q tests/test_imports.py
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache
