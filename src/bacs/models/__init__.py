@@ -1,0 +1,29 @@
+"""Networks of the paper, by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from bacs.errors import unknown_name
+from bacs.models.resnet26 import resnet26
+from bacs.models.resnet50v2 import resnet50v2
+
+MODELS: dict[str, Callable[..., nn.Module]] = {"resnet26": resnet26, "resnet50v2": resnet50v2}
+
+
+def build(name: str, **arguments: Any) -> nn.Module:
+    """A new model by name, which remembers how it was built so that a checkpoint can build it again."""
+    if name not in MODELS:
+        raise unknown_name("model", name, list(MODELS))
+    model = MODELS[name](**arguments)
+    model._bacs_architecture = (name, arguments)  # pyrefly: ignore[bad-argument-type]
+    return model
+
+
+def built_from(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
+    """Name and arguments that `build` was called with, None for any other model."""
+    return getattr(model, "_bacs_architecture", None)
+
+
+__all__ = ["MODELS", "build", "built_from", "resnet26", "resnet50v2"]

@@ -1,0 +1,69 @@
+"""How to build a model again: a name that bacs knows, or the import path of a user's class."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from torch import nn
+
+from bacs import models
+from bacs.errors import CheckpointError
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A catalogue name (`resnet26`) or an import path (`package.module:Class`), with the arguments to call it with."""
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "arguments": self.arguments}
+
+
+ModelSource = str | Callable[..., nn.Module] | nn.Module
+"""What a caller may pass for a class that bacs does not know: an import path, the class, or a function."""
+
+
+def architecture_of(model: nn.Module) -> Architecture:
+    """The architecture of a model: as built by `bacs.models.build`, else its import path without arguments."""
+    built = models.built_from(model)
+    if built is not None:
+        return Architecture(*built)
+    return Architecture(f"{type(model).__module__}:{type(model).__qualname__}")
+
+
+def build(architecture: Architecture, source: ModelSource | None) -> nn.Module:
+    """A new model. A file's own word is enough for bacs's catalogue only; anything else the caller must name.
+
+    Importing a module that a stranger's checkpoint names would run code.
+    """
+    if source is None:
+        if architecture.name in models.MODELS:
+            return models.build(architecture.name, **architecture.arguments)
+        raise CheckpointError(
+            f"the checkpoint holds a {architecture.name}, which bacs does not know; if you trust it, pass the class "
+            f"or its import path: bacs.load(path, model={architecture.name!r})"
+        )
+    factory = imported(source) if isinstance(source, str) else source
+    if isinstance(factory, nn.Module):
+        raise TypeError("model must build a new model for each member: pass its class or a function, not an instance")
+    model = factory(**architecture.arguments)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must build a torch.nn.Module, got {type(model).__name__}")
+    return model
+
+
+def imported(path: str) -> Callable[..., nn.Module]:
+    """The class or function at `package.module:name`."""
+    module, colon, name = path.partition(":")
+    if not colon:
+        raise ValueError(f"model must be an import path 'package.module:Class', got {path!r}")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"model {path!r} cannot be imported: {error}") from error
+    return found

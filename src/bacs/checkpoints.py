@@ -1,0 +1,100 @@
+"""The files of a saved ensemble or stream: safetensors and one JSON manifest, never pickle.
+
+A folder holds `bacs.json`, which names the other files with their SHA-256 sums, and tensor files named by content.
+The manifest is replaced last and in one step, so a kill at any moment leaves the old state or the new one. Opening
+a stranger's checkpoint runs none of its code.
+"""
+
+import hashlib
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from bacs.errors import CheckpointError
+
+MANIFEST = "bacs.json"
+FORMAT = 1
+
+
+def write(path: str | Path, manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> None:
+    """Writes `tensors` (file name -> tensors) and the manifest into the folder `path`, replacing what was there."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"{folder} is a file; a run is saved as a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+        raise CheckpointError(f"{folder} holds something else (no {MANIFEST} in it); choose an empty or new folder")
+    files: dict[str, dict[str, Any]] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, group in tensors.items():
+            data = save_tensors({key: tensor.detach().cpu().contiguous() for key, tensor in group.items()})
+            digest = hashlib.sha256(data).hexdigest()
+            files[name] = {"file": f"{name}-{digest[:12]}.safetensors", "sha256": digest, "bytes": len(data)}
+            replace(folder / files[name]["file"], data)
+        about = {"format": FORMAT, "versions": {package: version(package) for package in ("bacs", "torch")}}
+        replace(folder / MANIFEST, (json.dumps(about | manifest | {"files": files}, indent=1) + "\n").encode())
+    except OSError as error:
+        raise CheckpointError(
+            f"could not save to {folder}: {error.strerror or error}; what was there is intact"
+        ) from error
+    kept = {entry["file"] for entry in files.values()}
+    for stale in folder.glob("*.safetensors"):
+        if stale.name not in kept:
+            stale.unlink()
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
+    """The manifest and all tensors of a saved folder, every byte checked against its sum."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    tensors = {}
+    for name, entry in manifest["files"].items():
+        file = folder / Path(entry["file"]).name  # a manifest may not point outside of its folder
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from error
+        if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
+            raise CheckpointError(f"{file} is damaged: it holds {len(data)} bytes that do not match their checksum")
+        try:
+            tensors[name] = load_tensors(data)
+        except SafetensorError as error:
+            raise CheckpointError(f"{file} is not a safetensors file: {error}") from error
+    return manifest, tensors
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a saved folder, checked for what every reader relies on."""
+    file = folder / MANIFEST
+    try:
+        manifest = json.loads(file.read_text())
+    except FileNotFoundError:
+        what = "there is no such folder" if not folder.exists() else f"it has no {MANIFEST}"
+        raise CheckpointError(f"{folder} is not a saved ensemble: {what}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{file} is damaged: {error}") from error
+    if not isinstance(manifest, dict) or not {"format", "kind", "files"} <= manifest.keys():
+        raise CheckpointError(f"{file} is not a bacs manifest: it lacks format, kind or files")
+    if manifest["format"] != FORMAT:
+        raise CheckpointError(f"{file} has format {manifest['format']}, this version reads {FORMAT}; update bacs")
+    return manifest
+
+
+def replace(file: Path, data: bytes) -> None:
+    """Writes a file whole or not at all: a temporary neighbour, flushed to disk, then renamed."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)

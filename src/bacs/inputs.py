@@ -1,0 +1,136 @@
+"""Unlabelled inputs in any form a user has them, as checked batches.
+
+Accepted: a tensor or NumPy array (floats as the model takes them, or uint8 NHWC), anything with `len` and integer
+indexing (a Dataset; of a pair only the first part, the image, is read), or a DataLoader. Labels never leave here.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler
+
+Images = Any  # Tensor | np.ndarray | Dataset | DataLoader: there is no common type to name
+
+
+def batches(
+    images: Images, batch_size: int, *, generator: torch.Generator | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(positions, batch) pairs that cover all images once, the last one smaller if need be.
+
+    With a generator the order is random. A DataLoader keeps its own order and batch size.
+    """
+    if isinstance(images, DataLoader):
+        yield from _loader_batches(images)
+        return
+    source, count = _source(images)
+    order = torch.arange(count) if generator is None else torch.randperm(count, generator=generator)
+    for positions in order.split(batch_size):
+        yield positions, checked(_take(source, positions, in_order=generator is None))
+
+
+def check(images: Images, *, batch_size: int) -> None:
+    """Raises if `images` is not something that `batches` can read; looks at the first batch of a Dataset."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if isinstance(images, (Tensor, np.ndarray)):
+        source, _ = _source(images)
+        assert isinstance(source, Tensor)
+        for part in source.split(4096):  # in parts: a check must not copy a large array
+            checked(part)
+    else:
+        first(images)
+
+
+def first(images: Images) -> Tensor:
+    """One small batch, to try a model on before any work is done."""
+    if isinstance(images, DataLoader):
+        for _, batch in _loader_batches(images):
+            return batch[:2]
+        raise ValueError("images must hold at least one image, got an empty DataLoader")
+    source, count = _source(images)
+    return checked(_take(source, torch.arange(min(count, 2)), in_order=True))
+
+
+def check_order(images: Images) -> None:
+    """Raises for a shuffling DataLoader, whose predictions nobody could match to images."""
+    if isinstance(images, DataLoader) and isinstance(images.sampler, RandomSampler):
+        raise ValueError("predict needs a DataLoader with shuffle=False: its predictions could not be told apart")
+
+
+def count(images: Images) -> int | None:
+    """How many images there are, None if only reading them would tell."""
+    if isinstance(images, DataLoader):
+        try:
+            return len(images.dataset)  # pyrefly: ignore[bad-argument-type]
+        except TypeError:
+            return None
+    return _source(images)[1]
+
+
+def checked(batch: Tensor) -> Tensor:
+    """The batch, or a ValueError that says why it cannot be images."""
+    if batch.ndim < 2 or batch.shape[0] == 0:
+        hint = "; these look like labels" if batch.ndim == 1 and not batch.is_floating_point() else ""
+        raise ValueError(f"images must be [batch, ...] with at least one image, got shape {list(batch.shape)}{hint}")
+    if batch.is_complex() or batch.dtype == torch.bool:
+        raise ValueError(f"images must be floats, uint8 pixels or integer tokens, got {batch.dtype}")
+    if batch.is_floating_point() and not torch.isfinite(batch).all():
+        bad = (~torch.isfinite(batch.flatten(1))).any(dim=1).nonzero()[0].item()
+        raise ValueError(f"images must be finite, got NaN or infinity in image {bad} of the batch")
+    return batch
+
+
+def _source(images: Images) -> tuple[Tensor | Sequence[Any], int]:
+    if isinstance(images, np.ndarray):
+        if not (images.dtype == np.uint8 or images.dtype.kind in "fiu"):
+            raise ValueError(f"images must be floats, uint8 pixels or integer tokens, got {images.dtype}")
+        images = torch.from_numpy(images if images.flags.writeable else _writable_view(images))
+    if isinstance(images, Tensor):
+        if images.ndim == 0:
+            raise ValueError("images must be [batch, ...], got a single number")
+        if images.shape[0] == 0:
+            raise ValueError(f"images must hold at least one image, got shape {list(images.shape)}")
+        return images, images.shape[0]
+    if hasattr(images, "__len__") and hasattr(images, "__getitem__") and not isinstance(images, (str, bytes, dict)):
+        if len(images) == 0:
+            raise ValueError(f"images must hold at least one image, got an empty {type(images).__name__}")
+        return images, len(images)
+    raise TypeError(
+        f"images must be a tensor, a NumPy array, a Dataset with a length or a DataLoader, got {type(images).__name__}"
+    )
+
+
+def _writable_view(array: np.ndarray) -> np.ndarray:
+    """The same memory without the read-only flag: torch warns about it, and nothing here writes to images."""
+    interface = dict(array.__array_interface__, data=(array.__array_interface__["data"][0], False))
+    holder = type("Held", (), {"__array_interface__": interface, "keep": array})()
+    return np.asarray(holder)
+
+
+def _take(source: Tensor | Sequence[Any], positions: Tensor, *, in_order: bool) -> Tensor:
+    if isinstance(source, Tensor):
+        if in_order:  # a slice is a view: no copy of the images
+            return source[int(positions[0]) : int(positions[-1]) + 1]
+        return source[positions]
+    return torch.stack([_image(source[i]) for i in positions.tolist()])
+
+
+def _image(item: Any) -> Tensor:
+    """The image of a Dataset's item, which may be a pair with a label."""
+    value = item[0] if isinstance(item, (tuple, list)) else item
+    if isinstance(value, (Tensor, np.ndarray)):
+        return torch.as_tensor(value)
+    raise TypeError(f"a Dataset must yield tensors or arrays, or pairs that begin with one, got {type(value).__name__}")
+
+
+def _loader_batches(loader: DataLoader) -> Iterator[tuple[Tensor, Tensor]]:
+    seen = 0
+    for item in loader:
+        batch = checked(_image(item))
+        yield torch.arange(seen, seen + len(batch)), batch
+        seen += len(batch)
+    if seen == 0:
+        raise ValueError("images must hold at least one image, got an empty DataLoader")

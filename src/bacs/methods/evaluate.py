@@ -1,0 +1,93 @@
+"""Scores of a method on labelled shifted data: the single rows and the ensemble row of one run.
+
+Labels are met here for the first time, after every prediction has been made.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bacs import metrics
+from bacs.ensemble import Ensemble
+from bacs.errors import unknown_name
+from bacs.inputs import Images, batches
+from bacs.methods.catalogue import Method
+from bacs.methods.offline import adapt
+from bacs.methods.online import stream
+
+PROTOCOLS = ("offline", "online")
+SCORES: dict[str, Callable[[Tensor, Tensor], float]] = {
+    "accuracy": metrics.accuracy,
+    "nll": metrics.nll,
+    "brier": metrics.brier,
+    "ece": metrics.ece,
+}
+
+
+class Evaluation(NamedTuple):
+    members: list[dict[str, float]]  # scores of each member alone
+    ensemble: dict[str, float]  # scores of the averaged probabilities
+    probabilities: Tensor  # [images, classes], averaged
+
+    @property
+    def single(self) -> dict[str, float]:
+        """The mean of the members' scores: the paper's rows without "ensemble"."""
+        return {name: float(np.mean([scores[name] for scores in self.members])) for name in SCORES}
+
+
+def evaluate(
+    ensemble: Ensemble,
+    images: Images,
+    labels: Tensor | np.ndarray,
+    method: str | Method = "bacs",
+    *,
+    protocol: str = "offline",
+    batch_size: int = 128,
+    **arguments: Any,
+) -> Evaluation:
+    """Adapts and predicts by `method`, then scores every member and their mean in one run.
+
+    Offline: `epochs` passes that adapt, one that predicts. Online: one pass in the order of the images. Other
+    arguments as in `bacs.adapt` and `bacs.stream`. Beyond the members, memory holds predictions of one member and
+    their running sum.
+    """
+    if protocol not in PROTOCOLS:
+        raise unknown_name("protocol", protocol, PROTOCOLS)
+    passes = _offline if protocol == "offline" else _online
+    labels = torch.as_tensor(labels)
+    scores, total = [], None
+    for rows in passes(ensemble, images, method, batch_size, arguments):
+        scores.append({name: score(rows, labels) for name, score in SCORES.items()})
+        total = rows.clone() if total is None else total.add_(rows)
+    assert total is not None
+    mean = total / len(ensemble)
+    return Evaluation(scores, {name: score(mean, labels) for name, score in SCORES.items()}, mean)
+
+
+def _offline(
+    ensemble: Ensemble, images: Images, method: str | Method, batch_size: int, arguments: dict[str, Any]
+) -> Iterator[Tensor]:
+    """Probabilities of one member after another; an adapted member is dropped before the next begins."""
+    on_batch = arguments.get("on_batch", lambda count: None)
+    ensemble.check_inputs(images, batch_size)
+    for member in ensemble.members:
+        alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
+        adapted = adapt(alone, images, method, batch_size=batch_size, **arguments)
+        yield adapted.predict_member(0, images, batch_size=batch_size, seed=arguments.get("seed", 0), on_batch=on_batch)
+
+
+def _online(
+    ensemble: Ensemble, images: Images, method: str | Method, batch_size: int, arguments: dict[str, Any]
+) -> Iterator[Tensor]:
+    on_batch = arguments.pop("on_batch", lambda count: None)
+    for member in ensemble.members:
+        alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
+        running = stream(alone, method, **arguments)
+        rows = []
+        for _, batch in batches(images, batch_size):
+            rows.append(running.step_members(batch)[0])
+            on_batch(len(batch))
+        yield torch.cat(rows)

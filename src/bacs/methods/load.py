@@ -1,0 +1,85 @@
+"""`bacs.load`: whatever `save` wrote."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bacs import checkpoints, posteriors
+from bacs.architecture import Architecture, ModelSource, build
+from bacs.ensemble import Ensemble, Member, untied
+from bacs.errors import CheckpointError
+from bacs.methods.online import Stream
+from bacs.methods.settings import Settings
+from bacs.preprocessing import Preprocessing
+
+
+def load(path: str | Path, *, model: ModelSource | None = None) -> Any:
+    """The `Ensemble` or `Stream` saved in a folder.
+
+    `model` names the class of models that bacs does not know: an import path, the class, or a function. It is
+    called with the arguments that the checkpoint holds, once a member.
+    """
+    manifest, tensors = checkpoints.read(path)
+    try:
+        ensemble = _ensemble(manifest, tensors, model)
+        if manifest["kind"] == "ensemble":
+            return ensemble
+        if manifest["kind"] == "stream":
+            about = manifest["stream"]
+            stream = Stream(ensemble, about["method"], Settings(**about["settings"]))
+            stream.resume(about["steps"], [tensors[f"live-{i}"] for i in range(len(ensemble))])
+            return stream
+    except KeyError as error:
+        raise CheckpointError(f"{path} is not complete: its manifest lacks {error}") from error
+    raise CheckpointError(f"{path} holds a {manifest['kind']!r}; this version knows ensemble and stream")
+
+
+def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], source: ModelSource | None) -> Ensemble:
+    members = [_member(entry, tensors[f"member-{index}"], source) for index, entry in enumerate(manifest["members"])]
+    mask = manifest["class_mask"]
+    return Ensemble(
+        members,
+        class_names=manifest["class_names"],
+        class_mask=None if mask is None else torch.tensor(mask),
+        statistics=manifest["statistics"],
+        adaptation=manifest["adaptation"],
+    )
+
+
+def _member(entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSource | None) -> Member:
+    architecture = Architecture(**entry["architecture"])
+    try:
+        model = build(architecture, source)
+    except TypeError as error:
+        raise CheckpointError(
+            f"{architecture.name} cannot be built from the checkpoint's arguments: {error}"
+        ) from error
+    weights = {key.removeprefix("model/"): t for key, t in tensors.items() if key.startswith("model/")}
+    _fill(model, weights, architecture.name)
+    state = {key.removeprefix("posterior/"): t for key, t in tensors.items() if key.startswith("posterior/")}
+    given = entry["preprocessing"]
+    preprocessing = None if given is None else Preprocessing(tuple(given["mean"]), tuple(given["std"]))
+    return Member(model, posteriors.unpack(entry["posterior"], state), preprocessing, architecture)
+
+
+@torch.no_grad()
+def _fill(model: torch.nn.Module, weights: dict[str, Tensor], name: str) -> None:
+    """Copies saved weights into a new model, in the type they were saved in."""
+    own = untied(model)
+    if own.keys() != weights.keys():
+        differing = sorted(own.keys() ^ weights.keys())
+        raise CheckpointError(f"the checkpoint does not fit {name}: {differing[0]!r} is on one side only")
+    for key, tensor in weights.items():
+        if own[key].shape != tensor.shape:
+            raise CheckpointError(
+                f"the checkpoint does not fit {name}: {key!r} is {tuple(tensor.shape)}, "
+                f"the model's is {tuple(own[key].shape)}"
+            )
+    floats = [t.dtype for key, t in weights.items() if t.is_floating_point()]
+    if floats:
+        model.to(floats[0])
+    for key, tensor in untied(model).items():
+        tensor.copy_(weights[key])
+    model.eval()

@@ -1,0 +1,80 @@
+"""A member made ready to adapt: a copy of its model, and the step that a method takes on it."""
+
+import copy
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from bacs import posteriors
+from bacs.adaptation import norm_statistics
+from bacs.adaptation.step import Adapter
+from bacs.ensemble import Member
+from bacs.methods.catalogue import Method
+from bacs.methods.settings import Settings
+from bacs.parameters import select
+from bacs.posteriors import gaussian as normal
+from bacs.types import Params
+
+HALF = (torch.bfloat16, torch.float16)
+
+
+def copied(member: Member, device: torch.device | str | None) -> Member:
+    """A member with a model of its own on the device; the posterior is shared, since nobody writes to it.
+
+    Half-precision weights become float32: an adaptation step is smaller than their rounding and would be lost.
+    """
+    model = copy.deepcopy(member.model)
+    if member.like.dtype in HALF:
+        model = model.float()
+    if device is not None:
+        model = model.to(device)
+    return replace(member, model=model)
+
+
+def adapter_for(member: Member, method: Method, settings: Settings, class_mask: Tensor | None) -> Adapter | None:
+    """The adapter of this member's model under a method, None if the method changes no parameter."""
+    norm_statistics.use(member.model, "batch" if method.statistics == "test" else "source")
+    if method.adapts is None:
+        return None
+    params = select(member.model, method.adapts)
+    if not params:
+        raise ValueError(
+            f"{type(member.model).__name__} has no parameter to adapt: the method adapts {method.adapts!r}, and none "
+            "of these requires a gradient"
+        )
+    state = posteriors.flat.init({}) if method.posterior == "flat" else member.posterior
+    log_q, proximal = _functions(state, params, settings.min_variance)
+    return Adapter(
+        member.model,
+        params,
+        objective=method.objective_function,
+        log_q=log_q,
+        proximal=proximal,
+        posterior_weight=0.0 if isinstance(state, posteriors.flat.Flat) else settings.posterior_weight,
+        posterior_step=settings.posterior_step,
+        learning_rate=settings.learning_rate,
+        momentum=settings.momentum,
+        optimizer=settings.optimizer,
+        class_mask=class_mask,
+    )
+
+
+def _functions(state: posteriors.Posterior, params: Params, min_variance: float):
+    """log q and its proximal step over `params`, which may be part of what the posterior covers."""
+    whole = posteriors.gaussian_of(state, min_variance=min_variance)
+    if whole is None:
+        return (lambda params: torch.zeros(())), (lambda params, step_length: params)
+    q = normal.marginal(whole, params)
+    return (
+        lambda params: normal.log_prob(q, params),
+        lambda params, step_length: normal.proximal(q, params, step_length),
+    )
+
+
+def thaw(model: nn.Module, original: nn.Module) -> None:
+    """Gives parameters back the `requires_grad` of the model they were copied from."""
+    flags = {name: p.requires_grad for name, p in original.named_parameters()}
+    for name, p in model.named_parameters():
+        p.requires_grad_(flags[name])
+        p.grad = None

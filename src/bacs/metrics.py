@@ -1,0 +1,121 @@
+"""Scores of probabilistic predictions: (probabilities [batch, classes], labels [batch]) -> float.
+
+Predictions of equal confidence are exchangeable: where their order would matter, each counts as the average of its
+group, so that no score depends on the order of the rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray
+
+
+def accuracy(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
+    """Share of rows whose most probable class is the label; among equals the first class counts as predicted."""
+    p, y = _checked(probabilities, labels)
+    return float((p.argmax(axis=1) == y).mean())
+
+
+def nll(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
+    """Mean of -log p(label), in nats; infinite if a label was given probability 0."""
+    p, y = _checked(probabilities, labels)
+    with np.errstate(divide="ignore"):
+        return float(-np.log(p[np.arange(len(y)), y]).mean())
+
+
+def brier(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
+    """Mean over rows of sum_y (p(y|x) - [y = label])^2, from 0 to 2."""
+    p, y = _checked(probabilities, labels)
+    return float(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1).mean())
+
+
+def ece(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -> float:
+    """Expected calibration error: 1/B sum_b |acc(b) - conf(b)| over B bins of equal count, by confidence.
+
+    Counts differ by at most one if B does not divide the number of rows; with fewer rows than bins, each row is one.
+    """
+    curve = reliability_curve(probabilities, labels, bins)
+    return float(np.abs(curve.accuracy - curve.confidence).mean())
+
+
+class ReliabilityCurve(NamedTuple):
+    confidence: Array  # [bins], mean confidence, increasing
+    accuracy: Array  # [bins], share of right predictions
+    count: Array  # [bins], rows
+
+
+def reliability_curve(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -> ReliabilityCurve:
+    """Confidence and accuracy in bins of equal count."""
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
+    confidence, correct = _by_confidence(probabilities, labels)
+    parts = np.array_split(np.arange(len(confidence)), min(bins, len(confidence)))
+    return ReliabilityCurve(
+        np.array([confidence[part].mean() for part in parts]),
+        np.array([correct[part].mean() for part in parts]),
+        np.array([len(part) for part in parts]),
+    )
+
+
+class RiskCoverage(NamedTuple):
+    coverage: Array  # [batch], 1/n .. 1
+    risk: Array  # [batch], error among the most confident share
+
+
+def risk_coverage(probabilities: Tensor | Array, labels: Tensor | Array) -> RiskCoverage:
+    """Error among the most confident share of rows, for each share: what abstaining on the rest buys."""
+    confidence, correct = _by_confidence(probabilities, labels)
+    kept = np.arange(1, len(confidence) + 1)
+    return RiskCoverage(kept / len(confidence), np.cumsum(1 - correct[::-1]) / kept)
+
+
+def aurc(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
+    """Area under the risk-coverage curve: the mean risk over all coverages; lower is better."""
+    return float(risk_coverage(probabilities, labels).risk.mean())
+
+
+def selective_accuracy(probabilities: Tensor | Array, labels: Tensor | Array, coverage: float) -> float:
+    """Accuracy on the most confident share `coverage` of rows, at least one row."""
+    if not 0 < coverage <= 1:
+        raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
+    curve = risk_coverage(probabilities, labels)
+    kept = max(1, int(np.floor(coverage * len(curve.risk) + 1e-9)))
+    return float(1 - curve.risk[kept - 1])
+
+
+def _by_confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
+    """Confidence in increasing order, and beside it how often predictions of just that confidence were right."""
+    p, y = _checked(probabilities, labels)
+    confidence = p.max(axis=1)
+    correct = (p.argmax(axis=1) == y).astype(np.float64)
+    _, group, sizes = np.unique(confidence, return_inverse=True, return_counts=True)
+    share = np.bincount(group, weights=correct) / sizes
+    order = np.argsort(confidence)
+    return confidence[order], share[group][order]
+
+
+def _checked(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
+    p = _array(probabilities).astype(np.float64)
+    y = _array(labels)
+    if p.ndim != 2 or p.shape[0] == 0 or p.shape[1] == 0:
+        raise ValueError(f"probabilities must be [batch, classes] with at least one row, got shape {list(p.shape)}")
+    if y.shape != (len(p),):
+        raise ValueError(f"labels must be one class a row, shape [{len(p)}], got shape {list(y.shape)}")
+    if y.dtype.kind not in "iu":
+        raise ValueError(f"labels must be whole numbers, got {y.dtype}")
+    if y.min() < 0 or y.max() >= p.shape[1]:
+        raise ValueError(f"labels must be 0..{p.shape[1] - 1}, got {y.min()}..{y.max()}")
+    sums = p.sum(axis=1)
+    if not (np.isfinite(p).all() and p.min() >= 0 and np.allclose(sums, 1, atol=1e-2)):
+        raise ValueError("probabilities must be finite, >= 0 and sum to 1 in each row; are these logits?")
+    return p, y.astype(np.int64)
+
+
+def _array(values: Tensor | Array) -> Array:
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        return values.float().numpy() if values.dtype == torch.bfloat16 else values.numpy()
+    return np.asarray(values)

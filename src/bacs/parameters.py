@@ -1,0 +1,75 @@
+"""Choosing, reading and writing the parameters of a model."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+
+from bacs.errors import unknown_name
+from bacs.types import Params
+
+NORM_LAYERS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+"""Every layer that normalises. `_NormBase` covers batch and instance norm, with or without synchronisation."""
+
+SELECTIONS = ("all", "norm_affine")
+
+
+def select(model: nn.Module, which: str) -> Params:
+    """The live parameters that may change: `all`, or the scales and shifts of normalisation layers.
+
+    Parameters with `requires_grad=False` were frozen by their owner and stay out. A tensor that two
+    layers share appears once, under its first name.
+    """
+    if which not in SELECTIONS:
+        raise unknown_name("adapts", which, SELECTIONS)
+    trainable: Params = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if which == "all":
+        return trainable
+    affine = {id(p) for layer in model.modules() if isinstance(layer, NORM_LAYERS) for p in layer.parameters()}
+    return {name: p for name, p in trainable.items() if id(p) in affine}
+
+
+def read(model: nn.Module) -> Params:
+    """A copy of every parameter, cut from the graph: what a posterior's `init` and `update` take."""
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
+@torch.no_grad()
+def write(model: nn.Module, params: Params) -> None:
+    """Copies `params` into the model in place; names and shapes must be the model's own."""
+    own: Params = dict(model.named_parameters())
+    check_fit("params", params, own)
+    for name, value in params.items():
+        own[name].copy_(value)
+
+
+def snapshot(model: nn.Module) -> dict[str, Tensor]:
+    """A copy of all parameters and buffers, for `restore`."""
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+@torch.no_grad()
+def restore(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Puts a snapshot back, bit for bit."""
+    for name, tensor in model.state_dict().items():
+        tensor.copy_(state[name])
+
+
+def check_fit(argument: str, given: Params, own: Params) -> None:
+    """Raises ValueError unless `given` has the names and shapes of `own`."""
+    missing = [name for name in own if name not in given]
+    extra = [name for name in given if name not in own]
+    if missing or extra:
+        kind, name = ("lacks", missing[0]) if missing else ("has an unknown", extra[0])
+        count = len(missing) + len(extra)
+        raise ValueError(f"{argument} does not belong to this model: it {kind} parameter {name!r} ({count} differ)")
+    for name, parameter in own.items():
+        if given[name].shape != parameter.shape:
+            raise ValueError(
+                f"{argument} does not belong to this model: {name!r} has shape {tuple(given[name].shape)}, "
+                f"the model's is {tuple(parameter.shape)}"
+            )
+
+
+def batch_norm_layers(model: nn.Module) -> list[_BatchNorm]:
+    """The layers whose statistics depend on the batch."""
+    return [layer for layer in model.modules() if isinstance(layer, _BatchNorm)]
