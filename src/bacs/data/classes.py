@@ -1,0 +1,28 @@
+"""Class names of the published sets, in the order of their labels."""
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+STL10 = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+DIGITS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+FASHION = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+CIFAR100 = tuple(
+    """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
+    castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin
+    elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster
+    man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck
+    pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk
+    skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television tiger
+    tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
+    """.split()  # noqa: SIM905 -- a hundred quoted strings would be harder to read
+)
+
+# CIFAR-10 and STL-10 share nine classes; STL-10 calls the automobile "car", has no frog and adds a monkey.
+SHARED = tuple(name for name in CIFAR10 if name != "frog")
+STL10_TO_CIFAR10 = {
+    number: CIFAR10.index("automobile" if name == "car" else name)
+    for number, name in enumerate(STL10)
+    if name != "monkey"
+}

@@ -1,0 +1,94 @@
+"""Corrupted images: made when they are asked for, or read from copies in the published layout."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bacs.corruptions import corrupt
+from bacs.data.image_set import Images, ImageSet, checked_labels, first_images
+from bacs.data.locate import locate_files
+from bacs.data.registry import CORRUPTED
+from bacs.errors import DataError
+
+MANIFEST = "bacs.json"
+"""Beside copies that `bacs corrupt` wrote: what they were made from, and which severities they hold."""
+
+
+@dataclass(frozen=True)
+class CorruptedImages:
+    """`images`, corrupted one by one as they are asked for: the same pixels in whatever order or batch."""
+
+    images: Images
+    corruption: str
+    severity: int
+    seed: int
+    constants: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.images.shape
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        chosen = np.arange(len(self))[index]
+        numbers = np.atleast_1d(chosen)
+        clean = self.images[numbers]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            batch = np.stack(list(pool.map(self._corrupt, clean, numbers.tolist()))) if len(clean) else clean
+        return batch[0] if chosen.ndim == 0 else batch
+
+    def first(self, count: int) -> "CorruptedImages":
+        """The first `count` images."""
+        return CorruptedImages(
+            first_images(self.images, count), self.corruption, self.severity, self.seed, self.constants
+        )
+
+    def _corrupt(self, image: np.ndarray, number: int) -> np.ndarray:
+        how = {"seed": self.seed, "constants": self.constants, "first_index": number}
+        return corrupt(image[np.newaxis], self.corruption, self.severity, **how)[0]
+
+
+def corrupt_images(images: Images, corruption: str, severity: int, seed: int) -> Images:
+    """The corrupted images: an array for an array, a lazy sequence for a lazy one."""
+    constants = constants_for(images)
+    if isinstance(images, np.ndarray):
+        return corrupt(images, corruption, severity, seed=seed, constants=constants)
+    return CorruptedImages(images, corruption, severity, seed, constants)
+
+
+def constants_for(images: Images) -> str:
+    """ "imagenet" from 128 pixels on, else "cifar": blur radii and the like are given in pixels."""
+    return "imagenet" if min(images.shape[1:3]) >= 128 else "cifar"
+
+
+def load_corrupted_arrays(name: str, corruption: str, severity: int, root: Path, download: bool) -> ImageSet:
+    """One severity of a published CIFAR-C set, memory-mapped: rows (s - 1) * n to s * n of the n-image test set."""
+    published = CORRUPTED[name]
+    layout, paths = locate_files(name, published, corruption, root, download)
+    images, labels = layout.read(paths)
+    severities = _severities(paths[0].with_name(MANIFEST))
+    if severity not in severities:
+        raise DataError(f"{paths[0]}: holds severities {severities}, not {severity}")
+    if len(images) % len(severities):
+        raise DataError(f"{paths[0]}: {len(images)} images are not {len(severities)} severities of one test set")
+    assert labels is not None  # the layout names a file of labels
+    labels = checked_labels(labels, len(images), len(published.classes), paths[1])
+    count = len(images) // len(severities)
+    start = severities.index(severity) * count
+    return ImageSet(name, images[start : start + count], labels[start : start + count], published.classes)
+
+
+def _severities(manifest: Path) -> list[int]:
+    if not manifest.exists():  # the published sets, which have all five
+        return [1, 2, 3, 4, 5]
+    try:
+        return [int(severity) for severity in json.loads(manifest.read_text())["severities"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{manifest}: damaged ({type(error).__name__}: {error})") from error

@@ -1,0 +1,104 @@
+"""Folders of image files, decoded in parallel when a batch is asked for and never held whole in memory."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from bacs.errors import DataError
+
+EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm")
+CENTRAL_CROP = 224 / 256
+"""The part of the shorter side that ImageNet's evaluation keeps."""
+
+
+@dataclass(frozen=True)
+class FolderImages:
+    """Image files as a lazy sequence of uint8 RGB images of `size` x `size` pixels.
+
+    With `crop` the central square, `crop` times the shorter side, is resized (bicubic) to `size`; without it the
+    files must have that size already. An integer gives HWC, a slice or index array NHWC, so it also serves as
+    a map-style `torch.utils.data.Dataset`.
+    """
+
+    files: tuple[Path, ...]
+    size: tuple[int, int]
+    crop: float | None = None
+    threads: int = 8
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        return (len(self.files), *self.size, 3)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        chosen = np.arange(len(self.files))[index]
+        if chosen.ndim == 0:
+            return self._decode(int(chosen))
+        batch = np.empty((len(chosen), *self.size, 3), np.uint8)
+        # A pool for each call: starting it costs little beside decoding, and the object stays picklable.
+        with ThreadPoolExecutor(self.threads) as pool:
+            for row, image in enumerate(pool.map(self._decode, chosen.tolist())):
+                batch[row] = image
+        return batch
+
+    def first(self, count: int) -> "FolderImages":
+        """The first `count` files."""
+        return FolderImages(self.files[:count], self.size, self.crop, self.threads)
+
+    def _decode(self, index: int) -> np.ndarray:
+        path = self.files[index]
+        height, width = self.size
+        image = read_image(path)
+        if self.crop is not None:
+            side = self.crop * min(image.size)
+            left, top = (image.width - side) / 2, (image.height - side) / 2
+            box = (left, top, left + side, top + side)
+            image = image.resize((width, height), Image.Resampling.BICUBIC, box=box)
+        if image.size != (width, height):
+            raise DataError(f"{path}: {image.width} x {image.height} pixels, expected {width} x {height}")
+        return np.asarray(image)
+
+
+def read_image(path: Path) -> Image.Image:
+    """One file as RGB."""
+    try:
+        with Image.open(path) as image:
+            return image.convert("RGB")
+    except FileNotFoundError as error:
+        raise DataError(f"{path} is missing") from error
+    except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
+        raise DataError(f"{path}: damaged or not an image ({error})") from error
+
+
+def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Image files below `folder` and their classes, which are the names of its sub-folders.
+
+    Ordered by file name before class: ImageNet's validation files are numbered in random order, so that the
+    first n images, and batches in file order, mix the classes instead of showing one class at a time. A folder
+    without sub-folders gives files without classes.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder")
+    folders = sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+    files = [file for parent in (folders or [folder]) for file in parent.iterdir() if _is_image(file)]
+    if not files:
+        raise DataError(f"{folder}: no image files ({', '.join(EXTENSIONS)}), neither in it nor in its folders")
+    files.sort(key=lambda file: (file.name, file.parent.name))
+    return tuple(files), tuple(file.parent.name for file in files) if folders else ()
+
+
+def label_files(names: Sequence[str], classes: Sequence[str]) -> np.ndarray:
+    """The index of each name in `classes`."""
+    index = {name: number for number, name in enumerate(classes)}
+    return np.array([index[name] for name in names], np.int64)
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in EXTENSIONS and not file.name.startswith(".")

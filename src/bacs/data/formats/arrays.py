@@ -1,0 +1,71 @@
+"""Arrays in .npy, .npz and .safetensors files; none of them can run code when read."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from bacs.errors import DataError
+
+SUFFIXES = (".npy", ".npz", ".safetensors")
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file, memory-mapped."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError(f"{path}: damaged or foreign .npy file ({error})") from error
+
+
+def read_images(path: Path) -> np.ndarray:
+    """The uint8 NHWC images of a .npy file, memory-mapped."""
+    return _as_images(read_npy(path), path)
+
+
+def read(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Images, and labels where there are any.
+
+    .npz and .safetensors: `images` and `labels`, or `x_<split>` and `y_<split>`. A file `cats.npy` has its
+    labels in `cats_labels.npy`.
+    """
+    if path.suffix == ".npy":
+        labels = path.with_name(f"{path.stem}_labels.npy")
+        return read_images(path), read_npy(labels) if labels.exists() else None
+    images, labels = _read_npz(path, split) if path.suffix == ".npz" else _read_safetensors(path, split)
+    return _as_images(images, path), labels
+
+
+def _pick_names(names: list[str], split: str, path: Path) -> tuple[str, str | None]:
+    for images, labels in (("images", "labels"), (f"x_{split}", f"y_{split}")):
+        if images in names:
+            return images, labels if labels in names else None
+    raise DataError(f"{path}: no array named 'images' or 'x_{split}', found {sorted(names)}")
+
+
+def _read_npz(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            images, labels = _pick_names(archive.files, split, path)
+            return archive[images], None if labels is None else archive[labels]
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: damaged or foreign .npz file ({error})") from error
+
+
+def _read_safetensors(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            images, labels = _pick_names(list(file.keys()), split, path)
+            return file.get_tensor(images), None if labels is None else file.get_tensor(labels)
+    except SafetensorError as error:
+        raise DataError(f"{path}: damaged or foreign .safetensors file ({error})") from error
+
+
+def _as_images(array: np.ndarray, path: Path) -> np.ndarray:
+    if array.dtype == np.uint8 and array.ndim == 3:  # grey images without a channel axis
+        array = array[..., np.newaxis]
+    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3):
+        raise DataError(f"{path}: images must be uint8 NHWC with 1 or 3 channels, found {array.dtype} {array.shape}")
+    return array

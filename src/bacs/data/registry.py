@@ -1,0 +1,206 @@
+"""The published array sets by name: which files they consist of, who reads them, where they are to be had.
+
+URLs and checksums are the publishers' own or those of TensorFlow Datasets and torchvision, which check them too.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bacs.corruptions import TEST, VALIDATION
+from bacs.data import classes
+from bacs.data.download import Remote
+from bacs.data.formats import arrays, cifar, idx, stl, svhn
+
+Reader = Callable[[Sequence[Path]], tuple[np.ndarray, np.ndarray | None]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One published form of a set: the folders it may lie in, its files by split, their reader and source."""
+
+    folders: tuple[str, ...]
+    files: Mapping[str, tuple[str, ...]]
+    read: Reader
+    remotes: Mapping[str, tuple[Remote, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A set by its class names and the forms it is published in, the preferred one first."""
+
+    classes: tuple[str, ...]
+    layouts: tuple[Layout, ...]
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.layouts[0].files)
+
+
+def _cifar(name: str, files: dict[str, tuple[str, ...]], digest: str, digest_binary: str) -> tuple[Layout, Layout]:
+    fine = name == "cifar-100"
+    folder, folder_binary = (
+        (f"{name}-python", f"{name}-binary") if fine else (f"{name}-batches-py", f"{name}-batches-bin")
+    )
+    url = "https://www.cs.toronto.edu/~kriz/"
+    python = Remote(f"{url}{name}-python.tar.gz", f"{name}-python.tar.gz", digest, (folder,))
+    binary = Remote(f"{url}{name}-binary.tar.gz", f"{name}-binary.tar.gz", digest_binary, (folder_binary,))
+    files_binary = {split: tuple(f"{file}.bin" for file in names) for split, names in files.items()}
+    read_pickles = partial(cifar.read_pickles, label_key=b"fine_labels" if fine else b"labels")
+    read_binary = partial(cifar.read_binary, label_bytes=2 if fine else 1)
+    return (
+        Layout((folder,), files, read_pickles, dict.fromkeys(files, (python,))),
+        Layout((folder_binary,), files_binary, read_binary, dict.fromkeys(files, (binary,))),
+    )
+
+
+def _idx(folders: tuple[str, ...], url: str, digests: dict[str, tuple[str, str]]) -> Layout:
+    files = {
+        split: (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte")
+        for split, prefix in {"train": "train", "test": "t10k"}.items()
+    }
+    remotes = {
+        split: tuple(
+            Remote(f"{url}{file}.gz", f"{folders[0]}/{file}.gz", f"md5:{digest}")
+            for file, digest in zip(files[split], digests[split], strict=True)
+        )
+        for split in files
+    }
+    return Layout(folders, files, lambda paths: idx.read(*paths), remotes)
+
+
+def _files(folder: str, url: str, digests: dict[str, str], suffix: str = "") -> tuple[Remote, ...]:
+    return tuple(Remote(f"{url}{file}{suffix}", f"{folder}/{file}", digest) for file, digest in digests.items())
+
+
+def _corrupted(folder: str, record: int, digest: str) -> Layout:
+    tar = Remote(f"https://zenodo.org/records/{record}/files/{folder}.tar", f"{folder}.tar", digest, (folder,))
+    names = (*TEST, *VALIDATION)
+    return Layout(
+        (folder,),
+        {name: (f"{name}.npy", "labels.npy") for name in names},
+        lambda paths: (arrays.read_images(paths[0]), arrays.read_npy(paths[1])),
+        dict.fromkeys(names, (tar,)),
+    )
+
+
+_SVHN = {
+    "train": "sha256:435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+    "test": "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+    "extra": "sha256:a133a4beb38a00fcdda90c9489e0c04f900b660ce8a316a5e854838379a71eb3",
+}
+_CIFAR10_1 = {
+    "cifar10.1_v6_data.npy": "sha256:2997188e5816f5bd545dc77771b6227828c28146049fcecf3fa10775474cacc6",
+    "cifar10.1_v6_labels.npy": "sha256:ae40beda001693674edc94d925ee8268cfe68905f8f9aff800c8dcdfcd6c9448",
+}
+_STL10 = Remote(
+    "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
+    "stl10_binary.tar.gz",
+    "sha256:f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
+    ("stl10_binary",),
+)
+_STL10_FILES = {
+    "train": ("train_X.bin", "train_y.bin"),
+    "test": ("test_X.bin", "test_y.bin"),
+    "unlabeled": ("unlabeled_X.bin",),
+}
+
+PUBLISHED: dict[str, Published] = {
+    "cifar10": Published(
+        classes.CIFAR10,
+        _cifar(
+            "cifar-10",
+            {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
+            "md5:c58f30108f718f92721af3b95e74349a",
+            "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        ),
+    ),
+    "cifar100": Published(
+        classes.CIFAR100,
+        _cifar(
+            "cifar-100",
+            {"train": ("train",), "test": ("test",)},
+            "md5:eb9058c3a382ffc7106e4002c42a8d85",
+            "sha256:58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        ),
+    ),
+    "cifar10.1": Published(
+        classes.CIFAR10,
+        (
+            Layout(
+                ("cifar10.1", "CIFAR-10.1", "CIFAR-10.1/datasets"),
+                {"test": tuple(_CIFAR10_1)},
+                lambda paths: (arrays.read_images(paths[0]), arrays.read_npy(paths[1])),
+                {
+                    "test": _files(
+                        "cifar10.1", "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/", _CIFAR10_1
+                    )
+                },
+            ),
+        ),
+    ),
+    "svhn": Published(
+        classes.DIGITS,
+        (
+            Layout(
+                ("svhn", "SVHN"),
+                {split: (f"{split}_32x32.mat",) for split in _SVHN},
+                lambda paths: svhn.read(*paths),
+                {
+                    split: _files("svhn", "http://ufldl.stanford.edu/housenumbers/", {f"{split}_32x32.mat": digest})
+                    for split, digest in _SVHN.items()
+                },
+            ),
+        ),
+    ),
+    "mnist": Published(
+        classes.DIGITS,
+        (
+            _idx(
+                ("mnist", "MNIST/raw", "MNIST"),
+                "https://ossci-datasets.s3.amazonaws.com/mnist/",
+                {
+                    "train": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432"),
+                    "test": ("9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"),
+                },
+            ),
+        ),
+    ),
+    "fashion-mnist": Published(
+        classes.FASHION,
+        (
+            _idx(
+                ("fashion-mnist", "FashionMNIST/raw", "FashionMNIST"),
+                "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+                {
+                    "train": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe"),
+                    "test": ("bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"),
+                },
+            ),
+        ),
+    ),
+    "stl10": Published(
+        classes.STL10,
+        (
+            Layout(
+                ("stl10_binary",),
+                _STL10_FILES,
+                lambda paths: stl.read(*paths) if len(paths) == 2 else (stl.read_images(paths[0]), None),
+                dict.fromkeys(_STL10_FILES, (_STL10,)),
+            ),
+        ),
+    ),
+}
+
+# Published corrupted copies; their "splits" are the corruptions.
+CORRUPTED: dict[str, Published] = {
+    "cifar10-c": Published(
+        classes.CIFAR10, (_corrupted("CIFAR-10-C", 2535967, "md5:56bf5dcef84df0e2308c6dcbcbbd8499"),)
+    ),
+    "cifar100-c": Published(
+        classes.CIFAR100, (_corrupted("CIFAR-100-C", 3555552, "md5:11f0ed0f1191edbf9fa23466ae6021d3"),)
+    ),
+}

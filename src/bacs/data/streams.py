@@ -1,0 +1,127 @@
+"""Streams: the orders in which images arrive in online runs. Labels travel along for scoring alone."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+from bacs.corruptions import TEST
+from bacs.data.image_set import Labels
+from bacs.data.shifts import Shift
+from bacs.errors import unknown_name
+
+Order = Int64[np.ndarray, "images"]
+ORDERS = ("shuffled", "correlated", "stored")
+
+
+class StreamBatch(NamedTuple):
+    """One arrival: the shift it belongs to, its images, and the labels to score them with."""
+
+    shift: str
+    images: UInt8[np.ndarray, "batch height width channels"]
+    labels: Labels | None
+
+
+def stream_batches(
+    shifts: Iterable[Shift],
+    *,
+    batch_size: int = 64,
+    order: Literal["shuffled", "correlated", "stored"] = "shuffled",
+    alpha: float = 0.1,
+    seed: int = 0,
+) -> Iterator[StreamBatch]:
+    """The batches of one shift after the other, each image once; the last batch of a shift may be smaller.
+
+    Give `shifts` as a generator, and each is made when the one before it has passed:
+
+    >>> names = gradual_names("cifar10-c", ["fog", "snow"])
+    >>> batches = stream_batches(shift(name) for name in names)  # doctest: +SKIP
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be >= 1, got {batch_size}")
+    if order not in ORDERS:
+        raise unknown_name("order", order, ORDERS)
+    for number, each in enumerate(shifts):
+        for rows in batched(_order_of(each, order, batch_size, alpha, (seed, number)), batch_size):
+            yield StreamBatch(each.name, each.images[rows], None if each.labels is None else each.labels[rows])
+
+
+def _order_of(shift: Shift, order: str, batch_size: int, alpha: float, seed: tuple[int, int]) -> np.ndarray:
+    if order == "stored":
+        return np.arange(len(shift))
+    if order == "shuffled":
+        return shuffled_order(len(shift), seed)
+    if shift.labels is None:
+        raise ValueError(f"order must not be 'correlated' for {shift.name}: it has no labels")
+    return correlated_order(shift.labels, alpha=alpha, slot_size=batch_size, seed=seed)
+
+
+def batched(order: Order, batch_size: int) -> Iterator[Order]:
+    """Successive runs of `batch_size` indices; the last may be shorter."""
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
+def shuffled_order(count: int, seed: int | Sequence[int] = 0) -> Order:
+    """A random order of `count` images."""
+    return np.random.default_rng(seed).permutation(count)
+
+
+def correlated_order(
+    labels: Labels, *, alpha: float = 0.1, slot_size: int = 64, seed: int | Sequence[int] = 0
+) -> Order:
+    """A random order of all images in which neighbours tend to share a class.
+
+    For every slot of `slot_size` images, class shares p ~ Dirichlet(alpha, ..., alpha) over the classes that have
+    images left, then labels ~ p without replacement. alpha -> 0 gives slots of one class, alpha -> infinity
+    shuffles. Towards the end the stream is made of what is left.
+    """
+    if not alpha > 0:
+        raise ValueError(f"alpha must be > 0, got {alpha}")
+    if slot_size < 1:
+        raise ValueError(f"slot_size must be >= 1, got {slot_size}")
+    rng = np.random.default_rng(seed)
+    waiting = {int(name): rng.permutation(np.flatnonzero(labels == name)).tolist() for name in np.unique(labels)}
+    order: list[int] = []
+    while len(order) < len(labels):
+        slot: list[int] = []
+        room = min(slot_size, len(labels) - len(order))
+        left = [name for name, images in waiting.items() if images]
+        shares = dict(zip(left, _dirichlet(rng, alpha, len(left)), strict=True))
+        while len(slot) < room:
+            left = [name for name in left if waiting[name]]
+            weights = np.array([shares[name] for name in left])
+            # The drawn shares can underflow to zero for every class that still has images.
+            weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(left), 1 / len(left))
+            for name, wanted in zip(left, rng.multinomial(room - len(slot), weights), strict=True):
+                slot += [waiting[name].pop() for _ in range(min(int(wanted), len(waiting[name])))]
+        order += rng.permutation(slot).tolist()
+    return np.array(order, np.int64)
+
+
+def _dirichlet(rng: np.random.Generator, alpha: float, count: int) -> np.ndarray:
+    shares = rng.dirichlet(np.full(count, alpha))
+    # A tiny alpha can make every gamma draw zero; its limit is one class with everything.
+    return shares if np.isfinite(shares).all() else np.eye(count)[rng.integers(count)]
+
+
+def continual_names(
+    corrupted_set: str, corruptions: Sequence[str] = TEST, *, severity: int = 5, suffix: str = ""
+) -> list[str]:
+    """Names of one shift after the other at one severity, for a run without reset.
+
+    >>> continual_names("cifar10-c", ["fog", "snow"])
+    ['cifar10-c/fog/5', 'cifar10-c/snow/5']
+    """
+    return [f"{corrupted_set}/{corruption}/{severity}{suffix}" for corruption in corruptions]
+
+
+def gradual_names(corrupted_set: str, corruptions: Sequence[str] = TEST, *, suffix: str = "") -> list[str]:
+    """Names of shifts whose severity rises and falls, 1-2-3-4-5-4-3-2-1, through each corruption.
+
+    >>> gradual_names("cifar10-c", ["fog"])[:3]
+    ['cifar10-c/fog/1', 'cifar10-c/fog/2', 'cifar10-c/fog/3']
+    """
+    severities = (1, 2, 3, 4, 5, 4, 3, 2, 1)
+    return [f"{corrupted_set}/{corruption}/{severity}{suffix}" for corruption in corruptions for severity in severities]
