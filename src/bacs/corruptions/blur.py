@@ -1,42 +1,150 @@
-"""Blurs: defocus, motion."""
+"""Blurs: defocus, glass, motion, zoom, Gaussian."""
 
 from functools import lru_cache
 
 import numpy as np
+from jaxtyping import Float, Int
 from numpy.random import Generator
-from scipy import ndimage
+from scipy import fft, ndimage, sparse
 
 from bacs.corruptions import filters
-from bacs.corruptions.constants import Disk, Motion
+from bacs.corruptions.constants import Disk, Glass, Motion, Zoom
+
+_FEW_TAPS = 40  # above, a Fourier transform is faster than adding up shifted copies
+_FFT_UNIT = 2.0**28  # leaves results of up to 36 bits: a double transform returns them to well within 1/2
+
+
+def gaussian_blur(images, sigma: float, generators: list[Generator]):
+    """Gaussian of `sigma` pixels; the edge pixel goes on beyond the edge."""
+    return filters.gaussian_blur(images.astype(np.float32), sigma).astype(np.uint8)
 
 
 def defocus_blur(images, disk: Disk, generators: list[Generator]):
     """Convolution with a disk whose rim is softened; the image is mirrored about its edge pixels."""
     kernel = disk_kernel(disk)
-    total = ndimage.correlate(images.astype(np.float64), kernel[None, :, :, None], mode="mirror")
-    return (total * (1 / filters.UNIT)).astype(np.uint8)
+    reach = len(kernel) // 2
+    padded = np.pad(images, [(0, 0), (reach, reach), (reach, reach), (0, 0)], mode="reflect")
+    if np.count_nonzero(kernel) <= _FEW_TAPS:
+        return _add_shifted(padded, filters.exact_weights(kernel), images.shape)
+    return np.stack([_fourier(image, kernel, images.shape[1:]) for image in padded])
 
 
-@lru_cache
-def disk_kernel(disk: Disk):
-    """Exact weights of the disk; at least 17 x 17, softened by a 3 x 3 (radius above 8: 5 x 5) Gaussian."""
+def disk_kernel(disk: Disk) -> Float[np.ndarray, "size size"]:
+    """The disk, softened by a 3 x 3 (radius above 8: 5 x 5) Gaussian inside a square of at least 17 x 17."""
     reach = max(8, int(disk.radius))
     offsets = np.arange(-reach, reach + 1)
-    inside = (offsets[:, None] ** 2 + offsets[None] ** 2 <= disk.radius**2).astype(np.float64)
+    kernel = (offsets[:, None] ** 2 + offsets[None] ** 2 <= disk.radius**2).astype(np.float64)
     taps = np.arange(-1, 2) if disk.radius <= 8 else np.arange(-2, 3)
     rim = np.exp(-(taps**2) / (2 * disk.rim_sigma**2))
-    rim /= rim.sum()
     for axis in (0, 1):
-        inside = ndimage.correlate1d(inside, rim, axis=axis, mode="mirror")
-    return filters.exact_weights(inside)
+        kernel = ndimage.correlate1d(kernel, rim / rim.sum(), axis=axis, mode="mirror")
+    kernel[kernel < 1e-9] = 0
+    margin = int(np.argmax(kernel.any(axis=0)))
+    return kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
+
+
+def _add_shifted(padded, weights, shape):
+    _, height, width, _ = shape
+    padded = padded.astype(np.float32)
+    total, term = np.zeros(shape, np.float32), np.empty(shape, np.float32)
+    for row, column in np.argwhere(weights).tolist():
+        window = padded[:, row : row + height, column : column + width]
+        np.multiply(window, np.float32(weights[row, column]), out=term)
+        total += term
+    total *= 1 / filters.UNIT
+    return total.astype(np.uint8)
+
+
+def _fourier(padded, kernel, shape):
+    """Exact: the true result is an integer, and rounding takes away the error of the transform."""
+    height, width, _ = shape
+    size = (fft.next_fast_len(padded.shape[0], True), fft.next_fast_len(padded.shape[1], True))
+    spectrum = fft.rfft2(padded.transpose(2, 0, 1).astype(np.float64), size)
+    spectrum *= _disk_spectrum(kernel.tobytes(), len(kernel), size)
+    start = len(kernel) - 1
+    total = fft.irfft2(spectrum, size)[:, start : start + height, start : start + width]
+    total = np.floor(np.rint(total) * (1 / _FFT_UNIT))
+    return total.astype(np.uint8).transpose(1, 2, 0)
+
+
+@lru_cache(maxsize=16)
+def _disk_spectrum(kernel: bytes, length: int, size: tuple[int, int]):
+    weights = filters.exact_weights(np.frombuffer(kernel).reshape(length, length), _FFT_UNIT)
+    return fft.rfft2(weights, size)
 
 
 def motion_blur(images, motion: Motion, generators: list[Generator]):
-    """One-sided Gaussian smear along a direction within 45 degrees of the horizontal, drawn for each image."""
+    """One-sided Gaussian smear along a direction within 45 degrees of the horizontal, one for each image."""
     weights = filters.motion_weights(motion.radius, motion.sigma)
-    return np.stack(
-        [
-            filters.motion_blur_one(image, weights, generator.uniform(-45, 45))
-            for image, generator in zip(images, generators, strict=True)
-        ]
-    )
+    pairs = zip(images, generators, strict=True)
+    return np.stack([filters.motion_blur(image, weights, generator.uniform(-45, 45)) for image, generator in pairs])
+
+
+def zoom_blur(images, zoom: Zoom, generators: list[Generator]):
+    """Mean of the image and of its middle enlarged by each zoom factor."""
+    batch, height, width, channels = images.shape
+    count = len(zoom_factors(zoom))
+    lines = images.transpose(2, 0, 1, 3).reshape(width, -1).astype(np.float32)
+    wide = _zoom_columns(width, zoom) @ lines
+    wide = wide.reshape(count, width, batch, height, channels).transpose(0, 3, 2, 1, 4)
+    total = _zoom_rows(height, zoom) @ wide.reshape(count * height, -1)
+    total = total.reshape(height, batch, width, channels).transpose(1, 0, 2, 3) + images
+    total /= np.float32(count + 1)
+    return total.astype(np.uint8)
+
+
+def zoom_factors(zoom: Zoom) -> Float[np.ndarray, "factors"]:
+    """As the published sets have them: rounding lets arange reach `stop` in some rows."""
+    return np.arange(1, zoom.stop, zoom.step)
+
+
+@lru_cache(maxsize=64)
+def _zoom_columns(length: int, zoom: Zoom):
+    stack = np.concatenate([filters.centre_zoom(length, factor) for factor in zoom_factors(zoom)], axis=0)
+    return sparse.csr_array(stack.astype(np.float32))
+
+
+@lru_cache(maxsize=64)
+def _zoom_rows(length: int, zoom: Zoom):
+    stack = np.concatenate([filters.centre_zoom(length, factor) for factor in zoom_factors(zoom)], axis=1)
+    return sparse.csr_array(stack.astype(np.float32))
+
+
+def glass_blur(images, glass: Glass, generators: list[Generator]):
+    """Blurred, its pixels displaced at random within `reach`, and blurred again."""
+    batch, height, width, channels = images.shape
+    blurred = filters.gaussian_blur(images.astype(np.float32), glass.sigma).astype(np.uint8)
+    source = np.stack([glass_sources(height, width, glass, generator) for generator in generators])
+    source += np.arange(batch)[:, None] * (height * width)
+    displaced = blurred.reshape(-1, channels)[source].reshape(images.shape)
+    return filters.gaussian_blur(displaced.astype(np.float32), glass.sigma).astype(np.uint8)
+
+
+def glass_sources(height: int, width: int, glass: Glass, generator: Generator) -> Int[np.ndarray, "pixels"]:
+    """Which pixel of the blurred image each pixel shows.
+
+    The definition is sequential: from the last row and column backwards, each pixel takes what a random neighbour
+    shows at that moment (meant as a swap in the published scripts, it copies). A neighbour that comes later in the
+    image has been through this already, so pixels form chains; following all chains at once, doubling the step
+    each time, ends after a few steps.
+    """
+    reach = glass.reach
+    rows, columns = np.arange(reach + 1, height - reach + 1), np.arange(reach + 1, width - reach + 1)
+    pixels = height * width
+    shown = np.arange(pixels)
+    if not (len(rows) and len(columns)):
+        return shown
+    inside = (rows[:, None] * width + columns).ravel()
+    for _ in range(glass.rounds):
+        offsets = generator.integers(-reach, reach, size=(2, len(inside)), dtype=np.int8)
+        chosen = inside + offsets[0].astype(np.intp) * width + offsets[1]
+        # Numbers below `pixels` stand for what a pixel shows after this round, the others for before.
+        link = np.arange(pixels, 2 * pixels)
+        done = np.zeros(pixels, bool)
+        done[inside] = True
+        earlier = (chosen > inside) & done[chosen]
+        link[inside] = np.where(earlier, chosen, chosen + pixels)
+        while (unfinished := np.flatnonzero(link < pixels)).size:
+            link[unfinished] = link[link[unfinished]]
+        shown = shown[link - pixels]
+    return shown

@@ -1,7 +1,8 @@
 """The published strengths of every corruption, severity 1 to 5, for CIFAR-C and for ImageNet-C.
 
-Hendrycks and Dietterich 2019, "Benchmarking Neural Network Robustness to Common Corruptions and Perturbations",
-and the scripts that made the two data sets.
+Hendrycks and Dietterich 2019, "Benchmarking Neural Network Robustness to Common Corruptions and
+Perturbations", and the scripts that made the two data sets. Lengths are in pixels, whatever the size of the image,
+unless a line says otherwise.
 """
 
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ class Zoom(NamedTuple):
 
 
 class Snow(NamedTuple):
-    """Flakes N(mean, deviation) enlarged by `zoom`, cut at `threshold`, smeared; `keep` of the image stays as it was."""
+    """Flakes N(mean, deviation) enlarged by `zoom`, cut at `threshold`, smeared; `keep`: share left unbleached."""
 
     mean: float
     deviation: float
@@ -48,10 +49,11 @@ class Snow(NamedTuple):
 
 
 class Frost(NamedTuple):
-    """Weights of the image and of the frost picture."""
+    """Weights of the image and of the frost picture, of which every `stride`-th pixel is shown."""
 
     image: float
     frost: float
+    stride: int
 
 
 class Fog(NamedTuple):
@@ -62,16 +64,15 @@ class Fog(NamedTuple):
 
 
 class Elastic(NamedTuple):
-    """Displacement, its smoothness and the jitter of the affine map, in pixels of a square image of side `side`."""
+    """Displacement, its smoothness and the jitter of the affine map, as fractions of the image's shorter side."""
 
     displacement: float
     sigma: float
     jitter: float
-    side: int
 
 
 class Spatter(NamedTuple):
-    """Liquid N(mean, deviation) blurred by `sigma`, cut at `threshold`; `strength`: opacity of water, blur of mud."""
+    """Liquid N(mean, deviation) blurred and cut at `threshold`; `strength`: opacity of water, blur of mud."""
 
     mean: float
     deviation: float
@@ -86,10 +87,6 @@ class Saturation(NamedTuple):
 
     factor: float
     offset: float
-
-
-def _elastic(side: int, *rows: tuple[float, float, float]) -> tuple[Elastic, ...]:
-    return tuple(Elastic(side * d, side * s, side * j, side) for d, s, j in rows)
 
 
 CIFAR: dict[str, tuple[Any, ...]] = {
@@ -113,12 +110,16 @@ CIFAR: dict[str, tuple[Any, ...]] = {
         Snow(0.25, 0.3, 2.25, 0.6, Motion(12, 6), 0.85),
         Snow(0.3, 0.3, 1.25, 0.65, Motion(14, 12), 0.8),
     ),
-    "frost": (Frost(1, 0.2), Frost(1, 0.3), Frost(0.9, 0.4), Frost(0.85, 0.4), Frost(0.75, 0.45)),
+    "frost": (Frost(1, 0.2, 5), Frost(1, 0.3, 5), Frost(0.9, 0.4, 5), Frost(0.85, 0.4, 5), Frost(0.75, 0.45, 5)),
     "fog": (Fog(0.2, 3), Fog(0.5, 3), Fog(0.75, 2.5), Fog(1, 2), Fog(1.5, 1.75)),
     "brightness": (0.05, 0.1, 0.15, 0.2, 0.3),
     "contrast": (0.75, 0.5, 0.4, 0.3, 0.15),
-    "elastic_transform": _elastic(
-        32, (0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)
+    "elastic_transform": (
+        Elastic(0, 0, 0.08),
+        Elastic(0.05, 0.2, 0.07),
+        Elastic(0.08, 0.06, 0.06),
+        Elastic(0.1, 0.04, 0.05),
+        Elastic(0.1, 0.03, 0.03),
     ),
     "pixelate": (0.95, 0.9, 0.85, 0.75, 0.65),
     "jpeg_compression": (80, 65, 58, 50, 40),
@@ -155,13 +156,13 @@ IMAGENET: dict[str, tuple[Any, ...]] = {
         Snow(0.55, 0.3, 4.5, 0.85, Motion(12, 8), 0.65),
         Snow(0.55, 0.3, 2.5, 0.85, Motion(12, 12), 0.55),
     ),
-    "frost": (Frost(1, 0.4), Frost(0.8, 0.6), Frost(0.7, 0.7), Frost(0.65, 0.7), Frost(0.6, 0.75)),
+    "frost": (Frost(1, 0.4, 1), Frost(0.8, 0.6, 1), Frost(0.7, 0.7, 1), Frost(0.65, 0.7, 1), Frost(0.6, 0.75, 1)),
     "fog": (Fog(1.5, 2), Fog(2, 2), Fog(2.5, 1.7), Fog(2.5, 1.5), Fog(3, 1.4)),
     "brightness": (0.1, 0.2, 0.3, 0.4, 0.5),
     "contrast": (0.4, 0.3, 0.2, 0.1, 0.05),
-    # 244, not 224: so it stands in the script that made the published set.
-    "elastic_transform": _elastic(
-        244, (2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02)
+    "elastic_transform": tuple(
+        Elastic(*(244 / 224 * part for part in row))  # 244 stands in the script that made the 224-pixel set
+        for row in ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02))
     ),
     "pixelate": (0.6, 0.5, 0.4, 0.3, 0.25),
     "jpeg_compression": (25, 18, 15, 10, 7),

@@ -1,7 +1,7 @@
 """Noise that falls on every value of an image alone: Gaussian, shot, impulse, speckle.
 
-Such noise is a table P(out | in) over the 256 values a byte can take, so all four are drawn in one way: Walker's
-alias method, exact to 2^-32, with four random bytes for each value and no arithmetic on pixels at all.
+Such noise is a table P(out | in) over the 256 values a byte can take, so all four are drawn in one way:
+Walker's alias method, exact to 2^-32, with four random bytes for each value and no arithmetic on pixels at all.
 """
 
 from functools import lru_cache
@@ -16,7 +16,7 @@ _VALUES = np.arange(256)
 
 
 class AliasTable(NamedTuple):
-    """P(out | in) of all 256 inputs: in column u of row `in`, u itself below the threshold, else its alias."""
+    """P(out | in): column u of row `in` gives u itself below the threshold, else its alias."""
 
     thresholds: UInt32[np.ndarray, "inputs_times_columns"]
     aliases: UInt8[np.ndarray, "inputs_times_columns"]

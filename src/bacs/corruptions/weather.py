@@ -1,11 +1,60 @@
-"""Weather: fog, brightness."""
+"""Weather: snow, frost, fog, brightness."""
 
 from functools import lru_cache
 
 import numpy as np
+from jaxtyping import UInt8
 from numpy.random import Generator
 
-from bacs.corruptions.constants import Fog
+from bacs.corruptions import filters
+from bacs.corruptions.constants import Fog, Frost, Snow
+from bacs.corruptions.frost_pictures import frost_pictures
+
+_GREY = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def snow(images, constants: Snow, generators: list[Generator]):
+    """The image bleached towards 1.5 grey + 0.5, with smeared flakes and the same flakes turned by 180 degrees."""
+    flakes = np.stack([_flakes(images.shape[1:3], constants, generator) for generator in generators])
+    flakes = flakes + flakes[:, ::-1, ::-1].astype(np.uint16)
+    clean = images.astype(np.float32)
+    grey = clean @ _GREY if images.shape[3] == 3 else clean[..., 0]
+    bleached = np.maximum(clean, (grey * 1.5 + 127.5)[..., None])
+    clean *= np.float32(constants.keep)
+    bleached *= np.float32(1 - constants.keep)
+    clean += bleached
+    clean += flakes[..., None]
+    return np.minimum(clean, 255, out=clean).astype(np.uint8)
+
+
+def _flakes(shape: tuple[int, int], constants: Snow, generator: Generator) -> UInt8[np.ndarray, "height width"]:
+    rows, columns = (filters.centre_zoom(length, constants.zoom) for length in shape)
+    noise = generator.standard_normal(shape, np.float32)
+    noise = rows @ (noise * constants.deviation + constants.mean) @ columns.T
+    noise[noise < constants.threshold] = 0
+    layer = (np.clip(noise, 0, 1) * 255).astype(np.uint8)
+    weights = filters.motion_weights(constants.motion.radius, constants.motion.sigma)
+    return filters.motion_blur(layer, weights, generator.uniform(-135, -45))
+
+
+def frost(images, constants: Frost, generators: list[Generator]):
+    """Weighted sum of the image and of a random window of a frost picture."""
+    _, height, width, channels = images.shape
+    pictures = frost_pictures()
+    out = np.empty_like(images)
+    for target, image, generator in zip(out, images, generators, strict=True):
+        picture = pictures[generator.integers(len(pictures))]
+        rows, columns = (
+            (generator.integers(size) + np.arange(length)) * constants.stride % size
+            for size, length in zip(picture.shape[:2], (height, width), strict=True)
+        )
+        window = picture[rows][:, columns].astype(np.float32)
+        if channels == 1:
+            window = (window @ _GREY)[..., None]
+        window *= np.float32(constants.frost)
+        window += image * np.float32(constants.image)
+        target[:] = np.minimum(window, 255, out=window)
+    return out
 
 
 def fog(images, constants: Fog, generators: list[Generator]):
