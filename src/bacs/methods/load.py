@@ -61,7 +61,8 @@ def _member(entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSour
     state = {key.removeprefix("posterior/"): t for key, t in tensors.items() if key.startswith("posterior/")}
     given = entry["preprocessing"]
     preprocessing = None if given is None else Preprocessing(tuple(given["mean"]), tuple(given["std"]))
-    return Member(model, posteriors.unpack(entry["posterior"], state), preprocessing, architecture)
+    posterior = posteriors.unpack(entry["posterior"], state, dict(model.named_parameters()))
+    return Member(model, posterior, preprocessing, architecture)
 
 
 @torch.no_grad()

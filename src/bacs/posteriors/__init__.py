@@ -4,8 +4,9 @@ Each module also has `gaussian(state)`, the N(mean, covariance) that adaptation 
 """
 
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+import torch
 from torch import Tensor
 
 from bacs.errors import unknown_name
@@ -14,6 +15,7 @@ from bacs.posteriors.flat import Flat
 from bacs.posteriors.gaussian import Gaussian
 from bacs.posteriors.swag_diag import SwagDiag
 from bacs.posteriors.swag_low_rank import SwagLowRank
+from bacs.types import Params
 
 Posterior = Flat | SwagDiag | SwagLowRank
 
@@ -30,7 +32,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def kind_of(state: Posterior) -> str:
+def kind_of(state: object) -> str:
     """The name of the posterior that a state belongs to."""
     for name, kind in KINDS.items():
         if isinstance(state, kind.state):
@@ -46,30 +48,65 @@ def gaussian_of(state: Posterior, *, min_variance: float) -> Gaussian | None:
     return KINDS[kind_of(state)].module.gaussian(state, min_variance=min_variance)
 
 
-def pack(state: Posterior) -> tuple[dict[str, object], dict[str, Tensor]]:
-    """A state as JSON values and named tensors, for a checkpoint."""
+def rounded(state: Posterior) -> Posterior:
+    """The state with every number rounded to float32, in the type it had: what a compact checkpoint keeps exactly.
+
+    The collection itself needs float64; once it is done, a relative 6e-8 of a variance changes nothing.
+    """
+    groups = {key: value for key, value in state._asdict().items() if isinstance(value, dict)}
+    return state._replace(
+        **{
+            key: {name: tensor.float().to(tensor.dtype) for name, tensor in group.items()}
+            for key, group in groups.items()
+        }
+    )
+
+
+def pack(state: Posterior, params: Params | None = None) -> tuple[dict[str, object], dict[str, Tensor]]:
+    """A state as JSON values and named tensors, for a checkpoint. Nothing is lost.
+
+    What float32 can hold is stored as float32, and a mean that equals `params`, which are stored anyway, is left out.
+    """
     values: dict[str, object] = {"kind": kind_of(state)}
     tensors: dict[str, Tensor] = {}
     for field, value in state._asdict().items():
-        if isinstance(value, dict):
-            tensors |= {f"{field}/{name}": tensor for name, tensor in value.items()}
-        else:
+        if not isinstance(value, dict):
             values[field] = value
+        elif field == "mean" and params is not None and _equal(value, params):
+            values["mean_of_model"] = str(next(iter(value.values())).dtype).removeprefix("torch.")
+        else:
+            narrow = all(t.dtype == torch.float64 and torch.equal(t.float().double(), t) for t in value.values())
+            tensors |= {f"{field}/{name}": t.float() if narrow else t for name, t in value.items()}
+            if narrow:
+                values["float64"] = [*cast(list, values.get("float64", [])), field]
     return values, tensors
 
 
-def unpack(values: dict[str, object], tensors: dict[str, Tensor]) -> Posterior:
-    """The state that `pack` wrote."""
+def unpack(values: dict[str, object], tensors: dict[str, Tensor], params: Params | None = None) -> Posterior:
+    """The state that `pack` wrote, with the same `params`."""
     name = values["kind"]
     if name not in KINDS:
         raise unknown_name("posterior kind", name, list(KINDS))
-    fields: dict[str, object] = {key: value for key, value in values.items() if key != "kind"}
+    fields: dict[str, object] = {key: value for key, value in values.items() if key not in _STORAGE_KEYS}
+    wide = cast(list, values.get("float64", []))
     for key, tensor in tensors.items():
         field, parameter = key.split("/", 1)
         group = fields.setdefault(field, {})
         assert isinstance(group, dict)
-        group[parameter] = tensor
+        group[parameter] = tensor.double() if field in wide else tensor
+    if "mean_of_model" in values:
+        dtype = getattr(torch, str(values["mean_of_model"]))
+        fields["mean"] = {parameter: p.detach().to(dtype, copy=True) for parameter, p in (params or {}).items()}
     return KINDS[str(name)].state(**fields)
+
+
+_STORAGE_KEYS = ("kind", "float64", "mean_of_model")
+
+
+def _equal(mean: Params, params: Params) -> bool:
+    """Whether a mean is, number for number, what the parameters are."""
+    same_names = bool(mean) and mean.keys() == params.keys()
+    return same_names and all(torch.equal(m, params[name].detach().to(m.device, m.dtype)) for name, m in mean.items())
 
 
 __all__ = [
@@ -79,6 +116,7 @@ __all__ = [
     "gaussian_of",
     "kind_of",
     "pack",
+    "rounded",
     "swag_diag",
     "swag_low_rank",
     "unpack",

@@ -1,0 +1,64 @@
+import pytest
+import torch
+
+from bacs import models
+
+
+def count(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+def test_resnet26_has_the_published_number_of_parameters():
+    assert count(models.resnet26()) == 369_690
+
+
+def test_resnet50v2_has_the_number_of_parameters_of_its_layers():
+    """Counted by hand from the widths: stem, bottlenecks, final norm, head."""
+    expected, inputs = 3 * 64 * 49, 64
+    for index, blocks in enumerate((3, 4, 6, 3)):
+        outputs, inner = 256 * 2**index, 64 * 2**index
+        for position in range(blocks):
+            expected += 2 * inputs + inputs * inner + 2 * inner + 9 * inner * inner + 2 * inner + inner * outputs
+            expected += inputs * outputs if position == 0 else 0
+            inputs = outputs
+    expected += 2 * 2048 + 2048 * 1000 + 1000
+    assert count(models.resnet50v2()) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "arguments"),
+    [
+        ("resnet26", 28, {"channels": 1, "classes": 3, "width": 4}),
+        ("resnet26", 32, {"channels": 6, "classes": 100, "width": 8, "blocks": 2}),
+        ("resnet50v2", 64, {"channels": 1, "classes": 7, "width": 8}),
+    ],
+)
+def test_any_channels_and_classes(name, size, arguments):
+    model = models.build(name, **arguments).eval()
+    assert model(torch.randn(2, arguments["channels"], size, size)).shape == (2, arguments["classes"])
+    assert models.built_from(model) == (name, arguments)
+
+
+def test_resnet26_halves_the_picture_twice_and_has_26_weighted_layers():
+    model = models.resnet26(width=4)
+    layers = [
+        m for n, m in model.named_modules() if isinstance(m, (torch.nn.Conv2d, torch.nn.Linear)) and "shortcut" not in n
+    ]
+    assert len(layers) == 26
+    shapes = []
+    for stage in model.stages:
+        stage.register_forward_hook(lambda m, i, o: shapes.append(tuple(o.shape[1:])))
+    model.eval()(torch.randn(1, 3, 32, 32))
+    assert shapes == [(4, 32, 32), (8, 16, 16), (16, 8, 8)]
+
+
+def test_resnet50v2_begins_with_equal_chances():
+    model = models.resnet50v2(classes=4, width=8).eval()
+    torch.testing.assert_close(model(torch.randn(2, 3, 64, 64)).softmax(dim=1), torch.full((2, 4), 0.25))
+
+
+def test_wrong_names_and_numbers_are_named():
+    with pytest.raises(ValueError, match=r"model must be one of .*; got 'resnet25' \(did you mean 'resnet26'"):
+        models.build("resnet25")
+    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
+        models.resnet26(width=0)

@@ -1,0 +1,157 @@
+"""Wrong input gives one or two lines that name argument, rule and value, and changes nothing."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+import bacs
+from bacs.parameters import read
+from bacs.posteriors import flat, swag_diag
+from small import small_member, small_model
+
+
+def spoiled(images, value):
+    wrong = images.clone()
+    wrong[7, 0, 0, 0] = value
+    return wrong
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        yield torch.zeros(3, 12, 12)
+
+
+IMAGES = torch.zeros(40, 3, 12, 12)
+
+BAD_IMAGES = [
+    (spoiled(IMAGES, float("nan")), "images must be finite, got NaN or infinity in image 7"),
+    (spoiled(IMAGES, float("inf")), "images must be finite, got NaN or infinity in image 7"),
+    (IMAGES[:, :1], r"images of shape \[2, 1, 12, 12\] do not fit ResNet26: .*1 channels"),
+    (IMAGES[:0], "images must hold at least one image, got shape"),
+    ([], "images must hold at least one image, got an empty list"),
+    (TensorDataset(IMAGES[:0]), "images must hold at least one image, got an empty TensorDataset"),
+    (DataLoader(TensorDataset(IMAGES[:0])), "images must hold at least one image, got an empty DataLoader"),
+    (torch.arange(40) % 5, r"images must be \[batch, ...\].*these look like labels"),
+    (np.arange(40) % 5, r"images must be \[batch, ...\].*these look like labels"),
+    (IMAGES > 0, "images must be floats, uint8 pixels or integer tokens, got torch.bool"),
+    (np.array(["a.png", "b.png"]), "images must be floats, uint8 pixels or integer tokens, got <U5"),
+    (torch.zeros(40, 12, 12, 3, dtype=torch.uint8), "images are uint8, but the member has no preprocessing"),
+    ([np.zeros((3, 12, 12)), np.full((3, 12, 12), np.nan)], "images must be finite"),
+]
+
+
+@pytest.mark.parametrize(("images", "message"), BAD_IMAGES)
+@pytest.mark.parametrize("method", ["vanilla", "bacs"])
+def test_bad_images_are_named(ensemble, images, message, method):
+    before = [read(member.model) for member in ensemble.members]
+    for call in (lambda: bacs.adapt(ensemble, images, method), lambda: ensemble.predict(images)):
+        with pytest.raises(ValueError, match=message) as raised:
+            call()
+        assert len(str(raised.value).splitlines()) <= 2
+    after = [read(member.model) for member in ensemble.members]
+    assert all(torch.equal(a[n], b[n]) for a, b in zip(before, after, strict=True) for n in a)
+
+
+@pytest.mark.parametrize("wrong", ["folder/of/images", {"images": IMAGES}, None, 3, Endless()])
+def test_what_cannot_be_images_is_named(ensemble, wrong):
+    with pytest.raises(
+        TypeError, match="images must be a tensor, a NumPy array, a Dataset with a length or a DataLoader"
+    ):
+        bacs.adapt(ensemble, wrong)
+
+
+BAD_ARGUMENTS = [
+    ({"method": "bax"}, r"method must be one of .*; got 'bax' \(did you mean 'bacs'\?\)"),
+    ({"method": "TENT"}, "method must be one of vanilla, bn, tent"),
+    ({"posterior_weight": -1}, "posterior_weight must be a finite number >= 0, got -1"),
+    ({"posterior_weight": float("nan")}, "posterior_weight must be a finite number >= 0, got nan"),
+    ({"learning_rate": -0.1}, "learning_rate must be a finite number >= 0, got -0.1"),
+    ({"learning_rate": "fast"}, "learning_rate must be a finite number >= 0, got 'fast'"),
+    ({"momentum": 1.0}, "momentum must be at least 0 and below 1, got 1.0"),
+    ({"min_variance": 0.0}, "min_variance must be > 0 and finite, got 0.0"),
+    ({"optimizer": "sgdd"}, r"optimizer must be one of sgd, adam; got 'sgdd' \(did you mean 'sgd'\?\)"),
+    ({"posterior_step": "implicit"}, "posterior_step must be one of proximal, gradient; got 'implicit'"),
+    ({"epochs": -1}, "epochs must be a whole number >= 0, got -1"),
+    ({"epochs": 1.5}, "epochs must be a whole number >= 0, got 1.5"),
+    ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+    ({"predict_statistics": "running"}, "predict_statistics must be one of batch, accumulated; got 'running'"),
+    ({"class_mask": torch.ones(3, dtype=torch.bool)}, "class_mask must have 5 entries, one a class, got 3"),
+    (
+        {"class_mask": torch.zeros(5, dtype=torch.bool)},
+        "class_mask must be one True or False a class, at least one True",
+    ),
+    ({"class_mask": torch.arange(5)}, "class_mask must be one True or False a class"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_ARGUMENTS)
+def test_bad_arguments_are_named(ensemble, images, arguments, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        bacs.adapt(ensemble, images, **arguments)
+    assert len(str(raised.value).splitlines()) <= 2
+
+
+def test_members_of_different_class_counts_are_refused(images):
+    ensemble = bacs.Ensemble([small_member(), small_member(classes=7)])
+    for call in (lambda: bacs.adapt(ensemble, images), lambda: bacs.stream(ensemble).step(images)):
+        with pytest.raises(ValueError, match="member 0 has 5 classes, member 1 has 7"):
+            call()
+
+
+def test_a_posterior_of_another_model_is_refused():
+    other = swag_diag.init(read(small_model(width=8)))
+    with pytest.raises(ValueError, match="posterior does not belong to this model: 'conv.weight' has shape"):
+        bacs.Member(small_model(), other)
+    with pytest.raises(ValueError, match="posterior does not belong to this model: it lacks parameter 'conv.weight'"):
+        bacs.Member(small_model(), flat.init({}))
+
+
+def test_an_ensemble_needs_members():
+    with pytest.raises(ValueError, match="members must hold at least one bacs.Member"):
+        bacs.Ensemble([])
+    with pytest.raises(TypeError, match=r"members must be bacs.Member\(model, posterior\), got ResNet26"):
+        bacs.Ensemble([small_model()])
+    with pytest.raises(TypeError, match="model must be a torch.nn.Module, got str"):
+        bacs.Member("resnet26", None)
+    with pytest.raises(TypeError, match=r"posterior must be a state of flat, swag_diag, swag_low_rank"):
+        bacs.Member(small_model(), None)
+
+
+def test_a_posterior_of_one_iterate_is_refused_before_any_work(images):
+    model = small_model()
+    state = swag_diag.update(swag_diag.init(read(model)), read(model))
+    ensemble = bacs.Ensemble([bacs.Member(model, state)])
+    with pytest.raises(ValueError, match="at least 2 iterates for a variance, got 1"):
+        bacs.adapt(ensemble, images, "bacs")
+    assert bacs.adapt(ensemble, images, "tent").predict(images).shape == (40, 5)
+
+
+def test_a_bad_batch_leaves_the_stream_as_it_was(ensemble, images):
+    stream, twin = bacs.stream(ensemble, learning_rate=0.1), bacs.stream(ensemble, learning_rate=0.1)
+    stream.step(images)
+    twin.step(images)
+    for wrong in (spoiled(images, float("nan")), images[:, :2], images[:0], torch.arange(4)):
+        with pytest.raises(ValueError):
+            stream.step(wrong)
+    assert torch.equal(stream.step(images), twin.step(images))
+    assert stream.steps == 2
+
+
+def test_a_shuffling_loader_cannot_be_predicted(ensemble, images):
+    loader = DataLoader(TensorDataset(images), batch_size=8, shuffle=True)
+    adapted = bacs.adapt(ensemble, loader, "tent")
+    with pytest.raises(ValueError, match="predict needs a DataLoader with shuffle=False"):
+        adapted.predict(loader)
+
+
+def test_class_names_must_be_one_a_class(images):
+    ensemble = bacs.Ensemble([small_member()], class_names=["cat", "dog"])
+    with pytest.raises(ValueError, match="class_names must have 5 entries, one a class, got 2"):
+        bacs.adapt(ensemble, images)
+
+
+def test_read_only_arrays_are_read_without_a_copy_or_a_warning(ensemble, images):
+    array = images.numpy().copy()
+    array.flags.writeable = False
+    torch.testing.assert_close(ensemble.predict(array), ensemble.predict(images))

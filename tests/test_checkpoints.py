@@ -1,0 +1,228 @@
+"""What is saved comes back bit for bit; what is damaged says so; nothing is ever half-written."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+import bacs
+from bacs import checkpoints
+from bacs.errors import CheckpointError
+from bacs.parameters import read
+from bacs.posteriors import flat, swag_diag, swag_low_rank
+from small import noisy_iterates, small_member
+
+
+class Custom(nn.Module):
+    """A class that bacs does not know, with a tied weight and an argument."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.first = nn.Linear(8, width)
+        self.norm = nn.BatchNorm1d(width)
+        self.second = nn.Linear(width, width, bias=False)
+        self.third = nn.Linear(width, width, bias=False)
+        self.third.weight = self.second.weight
+
+    def forward(self, x):
+        return self.third(torch.relu(self.second(torch.relu(self.norm(self.first(x))))))
+
+
+def custom_ensemble(**arguments):
+    model = Custom(**arguments).eval()
+    architecture = bacs.Architecture(f"{Custom.__module__}:Custom", arguments)
+    return bacs.Ensemble([bacs.Member(model, flat.init(read(model)), architecture=architecture)])
+
+
+def assert_same(a, b):
+    assert len(a) == len(b)
+    for x, y in zip(a.members, b.members, strict=True):
+        assert all(torch.equal(t, y.model.state_dict()[n]) for n, t in x.model.state_dict().items())
+        assert type(x.posterior) is type(y.posterior)
+        for old, new in zip(x.posterior, y.posterior, strict=True):
+            if isinstance(old, dict):
+                assert all(torch.equal(old[n], new[n]) for n in old)
+            else:
+                assert old == new
+        assert (x.preprocessing, x.architecture) == (y.preprocessing, y.architecture)
+
+
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank, flat])
+def test_an_ensemble_comes_back_bit_for_bit(tmp_path, images, module):
+    preprocessing = bacs.Preprocessing((0.5, 0.4, 0.3), (0.1, 0.2, 0.3))
+    members = [replace(small_member(seed, module), preprocessing=preprocessing) for seed in range(2)]
+    ensemble = bacs.Ensemble(members, class_names=list("abcde"))
+    ensemble.save(tmp_path / "run")
+    again = bacs.load(tmp_path / "run")
+    assert_same(ensemble, again)
+    assert again.class_names == list("abcde")
+    for method in bacs.METHODS:
+        first = bacs.adapt(ensemble, images, method).predict(images)
+        assert torch.equal(first, bacs.adapt(again, images, method).predict(images))
+
+
+@pytest.mark.parametrize("statistics", ["batch", "accumulated"])
+def test_an_adapted_ensemble_comes_back_and_predicts_the_same(tmp_path, ensemble, images, statistics):
+    mask = torch.tensor([True, True, False, True, True])
+    adapted = bacs.adapt(ensemble, images, predict_statistics=statistics, class_mask=mask, learning_rate=0.02)
+    adapted.save(tmp_path / "site")
+    again = bacs.load(tmp_path / "site")
+    assert_same(adapted, again)
+    assert torch.equal(adapted.predict(images), again.predict(images))
+    assert again.adaptation["method"] == "bacs"
+    assert again.adaptation["learning_rate"] == 0.02
+
+
+@pytest.mark.parametrize("method", list(bacs.METHODS))
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_stream_in_mid_flight_goes_on_as_if_never_stopped(tmp_path, ensemble, images, method, optimizer):
+    stream = bacs.stream(ensemble, method, learning_rate=0.05, optimizer=optimizer)
+    batches = images.split(10)
+    start = [stream.step(batch) for batch in batches[:2]]
+    stream.save(tmp_path / "stream")
+    again = bacs.load(tmp_path / "stream")
+    assert again.steps == 2
+    for batch in batches[2:]:
+        assert torch.equal(stream.step(batch), again.step(batch))
+    again.reset()
+    assert torch.equal(again.step(batches[0]), start[0])
+
+
+def test_types_other_than_float32_come_back(tmp_path):
+    for dtype in (torch.float64, torch.bfloat16):
+        member = small_member()
+        bacs.Ensemble([replace(member, model=member.model.to(dtype))]).save(tmp_path / "run")
+        assert bacs.load(tmp_path / "run").members[0].like.dtype == dtype
+
+
+def test_a_class_of_ones_own_is_passed_or_named_but_never_taken_from_the_file(tmp_path):
+    ensemble = custom_ensemble(width=7)
+    ensemble.save(tmp_path / "run")
+    inputs = torch.randn(20, 8)
+    with pytest.raises(CheckpointError, match=r"which bacs does not know; if you trust it, pass the class"):
+        bacs.load(tmp_path / "run")
+    for source in (Custom, f"{Custom.__module__}:Custom", lambda width: Custom(width)):
+        again = bacs.load(tmp_path / "run", model=source)
+        assert torch.equal(ensemble.predict(inputs), again.predict(inputs))
+        assert again.members[0].model.third.weight is again.members[0].model.second.weight
+    with pytest.raises(ValueError, match=r"model 'no.such:Thing' cannot be imported"):
+        bacs.load(tmp_path / "run", model="no.such:Thing")
+    with pytest.raises(ValueError, match=r"import path 'package.module:Class'"):
+        bacs.load(tmp_path / "run", model="Custom")
+    with pytest.raises(CheckpointError, match="does not fit"):
+        bacs.load(tmp_path / "run", model=lambda width: nn.Linear(8, width))
+
+
+def test_saving_again_replaces_the_old_files(tmp_path, ensemble, images):
+    ensemble.save(tmp_path / "run")
+    adapted = bacs.adapt(ensemble, images, learning_rate=0.1)
+    adapted.save(tmp_path / "run")
+    assert_same(adapted, bacs.load(tmp_path / "run"))
+    assert len(list((tmp_path / "run").iterdir())) == 1 + len(ensemble)
+
+
+class TestDamage:
+    @pytest.fixture
+    def run(self, tmp_path, ensemble):
+        ensemble.save(tmp_path / "run")
+        return tmp_path / "run"
+
+    def test_every_single_truncation_or_changed_byte_is_noticed(self, run):
+        file = next(run.glob("member-1-*"))
+        whole = file.read_bytes()
+        for damaged in (whole[:-1], whole[: len(whole) // 2], b"", whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"x"):
+            file.write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=r"member-1-.*is damaged"):
+                bacs.load(run)
+
+    def test_a_missing_file_is_named(self, run):
+        next(run.glob("member-2-*")).unlink()
+        with pytest.raises(CheckpointError, match=r"member-2-.*cannot be read: No such file"):
+            bacs.load(run)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("{", "is damaged"),
+            ("[]", "is not a bacs manifest"),
+            ('{"format": 1}', "is not a bacs manifest"),
+            ('{"format": 99, "kind": "ensemble", "files": {}}', "has format 99, this version reads 1"),
+            ('{"format": 1, "kind": "ensemble", "files": {}}', "is not complete: its manifest lacks 'members'"),
+        ],
+    )
+    def test_a_damaged_or_foreign_manifest_is_named(self, run, text, message):
+        (run / "bacs.json").write_text(text)
+        with pytest.raises(CheckpointError, match=message):
+            bacs.load(run)
+
+    def test_a_folder_that_is_no_run(self, tmp_path):
+        with pytest.raises(CheckpointError, match="is not a saved ensemble: there is no such folder"):
+            bacs.load(tmp_path / "nowhere")
+        with pytest.raises(CheckpointError, match=r"is not a saved ensemble: it has no bacs.json"):
+            bacs.load(tmp_path)
+
+    def test_a_foreign_safetensors_file_in_place_of_a_member(self, run):
+        manifest = json.loads((run / "bacs.json").read_text())
+        file = run / manifest["files"]["member-0"]["file"]
+        save_file({"something": torch.zeros(3)}, file)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            bacs.load(run)
+
+    def test_a_manifest_cannot_point_outside_of_its_folder(self, run, tmp_path):
+        secret = tmp_path / "secret.safetensors"
+        secret.write_bytes(b"x")
+        manifest = json.loads((run / "bacs.json").read_text())
+        manifest["files"]["member-0"]["file"] = "../secret.safetensors"
+        (run / "bacs.json").write_text(json.dumps(manifest))
+        with pytest.raises(CheckpointError, match=r"run/secret.safetensors cannot be read"):
+            bacs.load(run)
+
+
+class TestInterruption:
+    @pytest.mark.parametrize("failing", range(1, 5))
+    def test_a_full_disk_at_any_file_leaves_the_old_run_whole(self, tmp_path, ensemble, images, failing, monkeypatch):
+        ensemble.save(tmp_path / "run")
+        adapted = bacs.adapt(ensemble, images, learning_rate=0.1)
+        calls, original = [], checkpoints.os.fsync
+
+        def fsync(descriptor):
+            calls.append(descriptor)
+            if len(calls) == failing:
+                raise OSError(28, "No space left on device")
+            original(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        with pytest.raises(
+            CheckpointError, match=r"could not save to .*No space left on device; what was there is intact"
+        ):
+            adapted.save(tmp_path / "run")
+        monkeypatch.undo()
+        assert_same(ensemble, bacs.load(tmp_path / "run"))
+        assert not list((tmp_path / "run").glob(".*tmp"))
+
+    def test_a_folder_with_other_things_is_left_alone(self, tmp_path, ensemble):
+        (tmp_path / "thesis.tex").write_text("...")
+        with pytest.raises(CheckpointError, match="holds something else"):
+            ensemble.save(tmp_path)
+        (tmp_path / "file").write_text("")
+        with pytest.raises(CheckpointError, match="is a file; a run is saved as a folder"):
+            ensemble.save(tmp_path / "file")
+
+
+def test_nothing_is_pickled(tmp_path, ensemble):
+    ensemble.save(tmp_path / "run")
+    suffixes = {file.suffix for file in (tmp_path / "run").iterdir()}
+    assert suffixes == {".json", ".safetensors"}
+
+
+def test_iterates_survive_so_that_collection_can_go_on(tmp_path):
+    member = small_member()
+    bacs.Ensemble([member]).save(tmp_path / "run")
+    again = bacs.load(tmp_path / "run").members[0].posterior
+    more = next(noisy_iterates(member.model, seed=9))
+    a, b = swag_diag.update(member.posterior, more), swag_diag.update(again, more)
+    assert all(torch.equal(a.mean[n], b.mean[n]) for n in a.mean)
