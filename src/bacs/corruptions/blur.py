@@ -29,16 +29,21 @@ def defocus_blur(images, disk: Disk, generators: list[Generator]):
     return np.stack([_fourier(image, kernel, images.shape[1:]) for image in padded])
 
 
+@lru_cache
 def disk_kernel(disk: Disk) -> Float[np.ndarray, "size size"]:
-    """The disk, softened by a 3 x 3 (radius above 8: 5 x 5) Gaussian inside a square of at least 17 x 17."""
+    """The disk, softened by a 3 x 3 (radius above 8: 5 x 5) Gaussian inside a square of at least 17 x 17.
+
+    A disk that fills its square (radius 8, 10) is mirrored at the border by the softening, so that its sum is 1.01.
+    """
     reach = max(8, int(disk.radius))
     offsets = np.arange(-reach, reach + 1)
     kernel = (offsets[:, None] ** 2 + offsets[None] ** 2 <= disk.radius**2).astype(np.float64)
+    kernel /= kernel.sum()
     taps = np.arange(-1, 2) if disk.radius <= 8 else np.arange(-2, 3)
     rim = np.exp(-(taps**2) / (2 * disk.rim_sigma**2))
     for axis in (0, 1):
         kernel = ndimage.correlate1d(kernel, rim / rim.sum(), axis=axis, mode="mirror")
-    kernel[kernel < 1e-9] = 0
+    kernel[kernel < 1e-9] = 0  # far below what a byte can show
     margin = int(np.argmax(kernel.any(axis=0)))
     return kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
 
@@ -52,7 +57,7 @@ def _add_shifted(padded, weights, shape):
         np.multiply(window, np.float32(weights[row, column]), out=term)
         total += term
     total *= 1 / filters.UNIT
-    return total.astype(np.uint8)
+    return np.minimum(total, 255, out=total).astype(np.uint8)
 
 
 def _fourier(padded, kernel, shape):
@@ -63,8 +68,8 @@ def _fourier(padded, kernel, shape):
     spectrum *= _disk_spectrum(kernel.tobytes(), len(kernel), size)
     start = len(kernel) - 1
     total = fft.irfft2(spectrum, size)[:, start : start + height, start : start + width]
-    total = np.floor(np.rint(total) * (1 / _FFT_UNIT))
-    return total.astype(np.uint8).transpose(1, 2, 0)
+    total = np.rint(total) * (1 / _FFT_UNIT)
+    return np.minimum(total, 255, out=total).astype(np.uint8).transpose(1, 2, 0)
 
 
 @lru_cache(maxsize=16)
@@ -85,9 +90,9 @@ def zoom_blur(images, zoom: Zoom, generators: list[Generator]):
     batch, height, width, channels = images.shape
     count = len(zoom_factors(zoom))
     lines = images.transpose(2, 0, 1, 3).reshape(width, -1).astype(np.float32)
-    wide = _zoom_columns(width, zoom) @ lines
+    wide = _zoom_matrices(width, zoom) @ lines
     wide = wide.reshape(count, width, batch, height, channels).transpose(0, 3, 2, 1, 4)
-    total = _zoom_rows(height, zoom) @ wide.reshape(count * height, -1)
+    total = _zoom_sum(height, zoom) @ wide.reshape(count * height, -1)
     total = total.reshape(height, batch, width, channels).transpose(1, 0, 2, 3) + images
     total /= np.float32(count + 1)
     return total.astype(np.uint8)
@@ -99,15 +104,22 @@ def zoom_factors(zoom: Zoom) -> Float[np.ndarray, "factors"]:
 
 
 @lru_cache(maxsize=64)
-def _zoom_columns(length: int, zoom: Zoom):
-    stack = np.concatenate([filters.centre_zoom(length, factor) for factor in zoom_factors(zoom)], axis=0)
-    return sparse.csr_array(stack.astype(np.float32))
+def _zoom_matrices(length: int, zoom: Zoom):
+    """The interpolation of a line by every zoom factor, one below the other."""
+    parts = [filters.centre_zoom(length, float(factor)) for factor in zoom_factors(zoom)]
+    lower, upper, fraction = (np.concatenate(part) for part in zip(*parts, strict=True))
+    values = np.stack([1 - fraction, fraction], axis=1).ravel()
+    columns = np.stack([lower, upper], axis=1).ravel()
+    return sparse.csr_array((values, columns, np.arange(0, len(values) + 1, 2)), shape=(len(lower), length))
 
 
 @lru_cache(maxsize=64)
-def _zoom_rows(length: int, zoom: Zoom):
-    stack = np.concatenate([filters.centre_zoom(length, factor) for factor in zoom_factors(zoom)], axis=1)
-    return sparse.csr_array(stack.astype(np.float32))
+def _zoom_sum(length: int, zoom: Zoom):
+    """Adds up, over all factors, the interpolations of one line for each factor: [length, factors * length]."""
+    stacked = _zoom_matrices(length, zoom).tocoo()
+    rows, factors = stacked.row % length, stacked.row // length
+    shape = (length, stacked.shape[0])
+    return sparse.csr_array((stacked.data, (rows, factors * length + stacked.col)), shape=shape)
 
 
 def glass_blur(images, glass: Glass, generators: list[Generator]):
@@ -116,7 +128,7 @@ def glass_blur(images, glass: Glass, generators: list[Generator]):
     blurred = filters.gaussian_blur(images.astype(np.float32), glass.sigma).astype(np.uint8)
     source = np.stack([glass_sources(height, width, glass, generator) for generator in generators])
     source += np.arange(batch)[:, None] * (height * width)
-    displaced = blurred.reshape(-1, channels)[source].reshape(images.shape)
+    displaced = blurred.reshape(-1, channels).take(source, axis=0).reshape(images.shape)
     return filters.gaussian_blur(displaced.astype(np.float32), glass.sigma).astype(np.uint8)
 
 

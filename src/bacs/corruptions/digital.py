@@ -3,6 +3,7 @@
 from io import BytesIO
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy.random import Generator
 from PIL import Image
@@ -20,7 +21,7 @@ def contrast(images, factor: float, generators: list[Generator]):
     means = (sums / (height * width))[..., None]
     table = np.clip((np.arange(256) - means) * factor + means, 0, 255).astype(np.uint8)
     rows = np.arange(batch * channels).reshape(batch, 1, 1, channels) * 256
-    return table.ravel()[rows + images]
+    return table.ravel().take(rows + images)
 
 
 def saturate(images, constants: Saturation, generators: list[Generator]):
@@ -49,48 +50,59 @@ def elastic_transform(images, constants: Elastic, generators: list[Generator]):
     side = min(height, width)
     if side < 3:
         raise ValueError(f"elastic_transform needs images of at least 3 x 3 pixels, got {height} x {width}")
-    rows = filters.mirrored_gaussian(height, side * constants.sigma, 3.0, 2.0**_WEIGHT_BITS)
-    columns = filters.mirrored_gaussian(width, side * constants.sigma, 3.0, 2.0**_WEIGHT_BITS).T
-    scale = side * constants.displacement / 2.0 ** (_NOISE_BITS - 1 + 2 * _WEIGHT_BITS)
-    across, down = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)[:, None]
-    out = np.empty_like(images)
-    for target, image, generator in zip(out, images, generators, strict=True):
-        moved = _affine(image, _inverse_affine(height, width, side * constants.jitter, generator))
-        noise = generator.integers(-(2 ** (_NOISE_BITS - 1)), 2 ** (_NOISE_BITS - 1) + 1, size=(2, height, width))
-        shifts = [(rows @ field @ columns * scale).astype(np.float32) for field in noise.astype(np.float64)]
-        target[:] = _interpolate(moved, down + shifts[1], across + shifts[0], half_sample=True)
-    return out
+    across, down = np.arange(width), np.arange(height)[:, None]
+    inverse = np.stack([_inverse_affine(height, width, side * constants.jitter, g) for g in generators])
+    # Positions in 1/32 pixel, as OpenCV's warpAffine had them when the sets were made.
+    x, y = (
+        np.floor((row[0] * across + row[1] * down + row[2]) * 32 + 0.5).astype(np.float32) / 32
+        for row in inverse.transpose(1, 2, 0)[..., None, None]
+    )
+    moved = _interpolate(images.astype(np.float32), y, x, half_sample=False)
+    shift_x, shift_y = _displacements(height, width, constants, generators)
+    y, x = down.astype(np.float32) + shift_y, across.astype(np.float32) + shift_x
+    return _interpolate(moved, y, x, half_sample=True).astype(np.uint8)
 
 
 def _inverse_affine(height: int, width: int, jitter: float, generator: Generator) -> Float[np.ndarray, "2 3"]:
-    """Where each pixel (x, y) comes from: inverse of the map that moves three corners of a square by up to `jitter`."""
+    """Where pixel (x, y) comes from: inverse of the map that moves three corners of a square by up to `jitter`."""
     centre, arm = np.array([width // 2, height // 2]), min(height, width) // 3
     corners = centre + arm * np.array([[1, 1], [1, -1], [-1, -1]])
     moved = np.hstack([corners + generator.uniform(-jitter, jitter, size=(3, 2)), np.ones((3, 1))])
     return np.linalg.solve(moved, corners.astype(np.float64)).T
 
 
-def _affine(image, inverse):
-    """Positions are rounded to 1/32 pixel, as OpenCV's warpAffine did when the sets were made."""
-    height, width = image.shape[:2]
-    across, down = np.arange(width), np.arange(height)[:, None]
-    x, y = (np.floor((row[0] * across + row[1] * down + row[2]) * 32 + 0.5) / 32 for row in inverse)
-    return _interpolate(image, y.astype(np.float32), x.astype(np.float32), half_sample=False)
+def _displacements(height: int, width: int, constants: Elastic, generators: list[Generator]):
+    """Smoothed uniform noise [2, batch, height, width] in pixels; sums are exact, so in any order the same."""
+    side, unit, half = min(height, width), 2.0**_WEIGHT_BITS, 2 ** (_NOISE_BITS - 1)
+    if constants.displacement == 0:
+        return np.zeros((2, len(generators), 1, 1), np.float32)
+    size = (2, height, width)
+    noise = np.stack([g.integers(-half, half, size, np.int16, endpoint=True) for g in generators], axis=1)
+    rows = torch.from_numpy(filters.mirrored_gaussian(height, side * constants.sigma, 3.0, unit))
+    columns = torch.from_numpy(filters.mirrored_gaussian(width, side * constants.sigma, 3.0, unit))
+    smooth = (rows @ torch.from_numpy(noise).double() @ columns.T).numpy()
+    return (smooth * (side * constants.displacement / (half * unit * unit))).astype(np.float32)
 
 
-def _interpolate(image, y, x, *, half_sample: bool):
-    """Linear interpolation at (y, x); the image is mirrored beyond its edge (`half_sample`: edge pixel twice)."""
-    height, width, channels = image.shape
-    pixels = image.reshape(-1, channels).astype(np.float32)
+def _interpolate(images, y, x, *, half_sample: bool):
+    """Linear interpolation at (y, x); images are mirrored beyond their edge (`half_sample`: edge pixel twice)."""
+    batch, height, width, channels = images.shape
+    pixels = images.reshape(-1, channels)
     top, left = np.floor(y), np.floor(x)
     below, right = (y - top)[..., None], (x - left)[..., None]
     top, left = top.astype(np.intp), left.astype(np.intp)
-    upper, lower = (_mirror(top + step, height, half_sample) * width for step in (0, 1))
+    start = (np.arange(batch) * (height * width))[:, None, None]
+    upper, lower = (_mirror(top + step, height, half_sample) * width + start for step in (0, 1))
     near, far = (_mirror(left + step, width, half_sample) for step in (0, 1))
-    first = pixels[upper + near]
-    first += (pixels[upper + far] - first) * right
-    second = pixels[lower + near]
-    second += (pixels[lower + far] - second) * right
+
+    def between(row):
+        first, second = pixels.take(row + near, axis=0), pixels.take(row + far, axis=0)
+        second -= first
+        second *= right
+        first += second
+        return first
+
+    first, second = between(upper), between(lower)
     second -= first
     second *= below
     first += second
@@ -98,14 +110,13 @@ def _interpolate(image, y, x, *, half_sample: bool):
 
 
 def _mirror(index, length: int, half_sample: bool):
+    """`index` folded back into 0 .. length - 1."""
     if length == 1:
         return np.zeros_like(index)
     period = 2 * length if half_sample else 2 * length - 2
-    if index.min() >= -length and index.max() < 2 * length - 1:  # one fold is enough, and modulo is slow
-        last = period - length if half_sample else length - 1
-        index = np.where(index < 0, -1 - index if half_sample else -index, index)
-        return np.where(index > last if not half_sample else index >= length, period - index - half_sample, index)
-    index = index % period
+    if index.min() <= -length or index.max() >= 2 * length - 1:  # more than one fold; modulo is slow
+        index = index % period
+    index = np.maximum(index, -half_sample - index)
     return np.minimum(index, period - half_sample - index)
 
 

@@ -6,6 +6,7 @@ threads. Where sums cannot be exact they are NumPy's elementwise operations, in 
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float32, Int, UInt8
@@ -14,10 +15,10 @@ UNIT = 2.0**16  # a byte times a weight of 16 bits fits the 24 bits of a float32
 
 
 def exact_weights(weights: Float[np.ndarray, "..."], unit: float = UNIT) -> Float[np.ndarray, "..."]:
-    """`weights` as integers that sum to `unit`: rounded down, then one more for the largest remainders."""
-    scaled = weights / weights.sum() * unit
+    """`unit` times the weights as integers of the right sum: rounded down, and one more for the largest remainders."""
+    scaled = weights * unit
     whole = np.floor(scaled)
-    missing = int(unit - whole.sum())
+    missing = round(scaled.sum() - whole.sum())
     whole.flat[np.argsort((whole - scaled).ravel(), kind="stable")[:missing]] += 1
     return whole
 
@@ -37,24 +38,37 @@ def gaussian_blur(
 ) -> Float32[np.ndarray, "batch height width *channels"]:
     """Gaussian of `sigma` pixels, cut at 4 sigma, over height and width; the edge pixel goes on beyond the edge."""
     weights = (gaussian_weights(sigma) / UNIT).astype(np.float32)
-    radius = len(weights) // 2
-    if radius == 0:
-        return images.copy()
-    for axis in (1, 2):
-        length = images.shape[axis]
-        widths = [(0, 0)] * images.ndim
-        widths[axis] = (radius, radius)
-        padded = np.pad(images, widths, mode="edge")
-        before = (slice(None),) * axis
-        images = padded[(*before, slice(radius, radius + length))] * weights[radius]
-        pair = np.empty_like(images)
-        for tap in range(radius):
-            mirrored = 2 * radius - tap
-            left, right = slice(tap, tap + length), slice(mirrored, mirrored + length)
-            np.add(padded[(*before, left)], padded[(*before, right)], out=pair)
-            pair *= weights[tap]
-            images += pair
-    return images
+    if len(weights) == 1:
+        return images
+    shape = images.shape
+    batch, height, width = shape[:3]
+    images = images.reshape(batch, height, -1)
+    images = _symmetric_filter(_edge_padded(images, 1, len(weights) // 2), weights, images.shape[2])
+    images = images[:, : images.shape[1] - len(weights) + 1].reshape(batch * height, width, -1)
+    images = _symmetric_filter(_edge_padded(images, 1, len(weights) // 2), weights, images.shape[2])
+    return images[:, :width].reshape(shape)
+
+
+def _edge_padded(values, axis: int, radius: int):
+    length = values.shape[axis]
+    return values.take(np.clip(np.arange(-radius, length + radius), 0, length - 1), axis=axis)
+
+
+def _symmetric_filter(padded, weights, stride: int):
+    """Filtered along an axis of which neighbours lie `stride` apart in memory; the last 2 radius results are void.
+
+    Taps are shifted copies of the whole array as one line, the fastest thing NumPy does.
+    """
+    line, radius = padded.reshape(-1), len(weights) // 2
+    out = np.empty(padded.shape, np.float32)
+    total = out.reshape(-1)[: line.size - 2 * radius * stride]
+    pair = np.empty_like(total)
+    np.multiply(line[radius * stride :][: total.size], weights[radius], out=total)
+    for tap in range(radius):
+        np.add(line[tap * stride :][: total.size], line[(2 * radius - tap) * stride :][: total.size], out=pair)
+        pair *= weights[tap]
+        total += pair
+    return out
 
 
 @lru_cache
@@ -71,9 +85,11 @@ def mirrored_gaussian(length: int, sigma: float, truncate: float, unit: float) -
     return matrix
 
 
+@lru_cache
 def motion_weights(radius: int, sigma: float) -> Float[np.ndarray, "taps"]:
     """One-sided Gaussian exp(-i^2 / (2 sigma^2)), i = 0 .. 2 radius."""
-    return exact_weights(np.exp(-(np.arange(2 * radius + 1) ** 2) / (2 * sigma**2)))
+    weights = np.exp(-(np.arange(2 * radius + 1) ** 2) / (2 * sigma**2))
+    return np.trim_zeros(exact_weights(weights / weights.sum()), "b")
 
 
 def motion_offsets(taps: int, degrees: float) -> Int[np.ndarray, "taps 2"]:
@@ -89,35 +105,40 @@ def motion_blur(
     """One image smeared along a direction; beyond the edge its nearest pixel goes on. Rounded, as ImageMagick does."""
     height, width = image.shape[:2]
     offsets = motion_offsets(len(weights), degrees)
-    offsets, places = np.unique(offsets[weights > 0], axis=0, return_inverse=True)
-    weights = np.bincount(places.ravel(), weights=weights[weights > 0]).astype(np.float32)
-    top, left = offsets.min(0)
-    rows = np.clip(np.arange(top, height + offsets[:, 0].max()), 0, height - 1)
-    columns = np.clip(np.arange(left, width + offsets[:, 1].max()), 0, width - 1)
-    padded = image[rows][:, columns].astype(np.float32)
-    total = np.full(image.shape, UNIT / 2, np.float32)
+    top, left, bottom, right = *offsets.min(0).tolist(), *offsets.max(0).tolist()
+    padded = image.take(np.clip(np.arange(top, height + bottom), 0, height - 1), axis=0)
+    padded = padded.take(np.clip(np.arange(left, width + right), 0, width - 1), axis=1).astype(np.float32)
+    line, stride = padded.reshape(-1), padded[0, 0].size
+    starts = ((offsets[:, 0] - top) * padded.shape[1] + offsets[:, 1] - left) * stride
+    out = np.empty((height, *padded.shape[1:]), np.float32)
+    total = out.reshape(-1)[: line.size - int(starts.max())]
+    total.fill(UNIT / 2)
     term = np.empty_like(total)
-    for weight, (row, column) in zip(weights, (offsets - (top, left)).tolist(), strict=True):
-        np.multiply(padded[row : row + height, column : column + width], weight, out=term)
+    for weight, start in zip(weights.astype(np.float32), starts.tolist(), strict=True):
+        np.multiply(line[start : start + total.size], weight, out=term)
         total += term
     total *= 1 / UNIT
-    return total.astype(np.uint8)
+    return out[:, :width].astype(np.uint8)
 
 
-@lru_cache
-def centre_zoom(length: int, factor: float) -> Float[np.ndarray, "out in"]:
-    """Matrix that enlarges the middle of a line to its whole length, linearly; in multiples of 2^-16.
+class Interpolation(NamedTuple):
+    """Result k of a line is (1 - fraction[k]) line[lower[k]] + fraction[k] line[upper[k]]."""
+
+    lower: Int[np.ndarray, "out"]
+    upper: Int[np.ndarray, "out"]
+    fraction: Float32[np.ndarray, "out"]
+
+
+@lru_cache(maxsize=256)
+def centre_zoom(length: int, factor: float) -> Interpolation:
+    """Enlarges the middle of a line to its whole length, linearly; fractions are multiples of 2^-16.
 
     ceil(length / factor) values become round(that * factor), end on end, of which the middle `length` are kept.
     """
     crop = int(np.ceil(length / factor))
     grown = round(crop * factor)
-    positions = np.arange(length) + (grown - length) // 2
-    positions = positions * ((crop - 1) / max(grown - 1, 1))
-    lower = np.clip(np.floor(positions).astype(int), 0, max(crop - 2, 0))
-    fraction = np.clip(np.rint((positions - lower) * UNIT) / UNIT, 0, 1)
-    matrix = np.zeros((length, length))
-    first = (length - crop) // 2 + lower
-    matrix[np.arange(length), first] = 1 - fraction
-    matrix[np.arange(length), np.minimum(first + 1, length - 1)] += fraction
-    return matrix
+    positions = (np.arange(length) + (grown - length) // 2) * ((crop - 1) / max(grown - 1, 1))
+    lower = np.clip(np.floor(positions), 0, crop - 1).astype(int)
+    fraction = np.clip(np.rint((positions - lower) * UNIT) / UNIT, 0, 1).astype(np.float32)
+    first = (length - crop) // 2
+    return Interpolation(first + lower, first + np.minimum(lower + 1, crop - 1), fraction)

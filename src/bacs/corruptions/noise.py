@@ -5,21 +5,14 @@ Walker's alias method, exact to 2^-32, with four random bytes for each value and
 """
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, UInt8, UInt32
+from jaxtyping import Float, UInt32
 from numpy.random import Generator
 from scipy.special import ndtr, pdtr
 
 _VALUES = np.arange(256)
-
-
-class AliasTable(NamedTuple):
-    """P(out | in): column u of row `in` gives u itself below the threshold, else its alias."""
-
-    thresholds: UInt32[np.ndarray, "inputs_times_columns"]
-    aliases: UInt8[np.ndarray, "inputs_times_columns"]
+_CACHED = 1 << 14  # values handled at a time: all that is needed for them stays in the core's cache
 
 
 def gaussian_noise(images, sigma: float, generators: list[Generator]):
@@ -42,31 +35,40 @@ def speckle_noise(images, sigma: float, generators: list[Generator]):
     return _sample(images, _speckle_table(sigma), generators)
 
 
-def _sample(images, table: AliasTable, generators: list[Generator]):
-    size = images[0].size
-    words = np.empty((len(images), (size + 1) // 2 * 2), np.uint32)
-    for row, generator in zip(words.view(np.uint64), generators, strict=True):
+def _sample(images, table: UInt32[np.ndarray, "65536"], generators: list[Generator]):
+    """One draw from P(. | value) for each value.
+
+    The low byte of a random word chooses a column of the value's row; the word below the entry there: the column
+    itself, else the alias in the entry's low byte.
+    """
+    values, out = images.reshape(len(images), -1), np.empty(images.shape, np.uint8)
+    words = np.empty((len(images), (values.shape[1] + 1) // 2), np.uint64)
+    for row, generator in zip(words, generators, strict=True):
         row[:] = generator.bit_generator.random_raw(row.size)
-    words = words[:, :size].reshape(images.shape)
-    columns = words.astype(np.uint8)
-    cells = images.astype(np.intp)
-    cells <<= 8
-    cells += columns
-    return np.where((words >> 8) < table.thresholds[cells], columns, table.aliases[cells])
+    words = words.view(np.uint32)[:, : values.shape[1]].ravel()
+    values, flat = values.ravel(), out.reshape(-1)
+    for start in range(0, values.size, _CACHED):
+        part = slice(start, start + _CACHED)
+        word = words[part]
+        cell = values[part].astype(np.uint16) << 8
+        cell |= word.astype(np.uint8)
+        entry = table.take(cell)
+        flat[part] = np.where(word < entry, word.astype(np.uint8), entry.astype(np.uint8))
+    return out
 
 
 @lru_cache
-def _gaussian_table(sigma: float) -> AliasTable:
+def _gaussian_table(sigma: float) -> UInt32[np.ndarray, "65536"]:
     return alias_table(_normal(np.full(256, 255 * sigma)))
 
 
 @lru_cache
-def _speckle_table(sigma: float) -> AliasTable:
+def _speckle_table(sigma: float) -> UInt32[np.ndarray, "65536"]:
     return alias_table(_normal(_VALUES * sigma))
 
 
 @lru_cache
-def _shot_table(photons: float) -> AliasTable:
+def _shot_table(photons: float) -> UInt32[np.ndarray, "65536"]:
     counts = np.arange(int(photons * 1.1) + 60)
     cumulative = pdtr(counts[None], _VALUES[:, None] / 255 * photons)
     mass = np.diff(cumulative, axis=1, prepend=0)
@@ -76,7 +78,7 @@ def _shot_table(photons: float) -> AliasTable:
 
 
 @lru_cache
-def _impulse_table(amount: float) -> AliasTable:
+def _impulse_table(amount: float) -> UInt32[np.ndarray, "65536"]:
     probabilities = (1 - amount) * np.eye(256)
     probabilities[:, [0, 255]] += amount / 2
     return alias_table(probabilities)
@@ -90,22 +92,21 @@ def _normal(deviations: Float[np.ndarray, "256"]) -> Float[np.ndarray, "256 256"
     return np.diff(upper, axis=1, prepend=0)
 
 
-def alias_table(probabilities: Float[np.ndarray, "inputs columns"]) -> AliasTable:
-    """Walker's table (Vose's construction) of each row; columns must be 256, the values of a byte."""
-    thresholds = np.empty(probabilities.shape, np.uint32)
-    aliases = np.empty(probabilities.shape, np.uint8)
-    for row, (threshold, alias) in enumerate(zip(thresholds, aliases, strict=True)):
-        shares = (probabilities[row] * 256).tolist()
-        alias[:] = _VALUES
+def alias_table(probabilities: Float[np.ndarray, "256 256"]) -> UInt32[np.ndarray, "65536"]:
+    """Walker's table (Vose's construction) of each row: the threshold in the high 24 bits, the alias in the low 8."""
+    entries = np.empty((256, 256), np.uint32)
+    for row, entry in zip(probabilities, entries, strict=True):
+        shares, aliases = (row * 256).tolist(), list(range(256))
         small = [column for column, share in enumerate(shares) if share < 1]
         large = [column for column, share in enumerate(shares) if share >= 1]
         while small and large:
             poor, rich = small.pop(), large[-1]
-            alias[poor] = rich
+            aliases[poor] = rich
             shares[rich] -= 1 - shares[poor]
             if shares[rich] < 1:
                 small.append(large.pop())
-        for column in small + large:  # what is left differs from 1 by rounding only
+        for column in small + large:  # what is left differs from 1 by rounding only, and is its own alias
             shares[column] = 1.0
-        threshold[:] = np.rint(np.array(shares) * 2**24)
-    return AliasTable(thresholds.ravel(), aliases.ravel())
+        thresholds = np.minimum(np.rint(np.array(shares) * 2**24), 2**24 - 1).astype(np.uint32)
+        entry[:] = thresholds << 8 | np.array(aliases, np.uint32)
+    return entries.ravel()

@@ -28,9 +28,14 @@ def snow(images, constants: Snow, generators: list[Generator]):
 
 
 def _flakes(shape: tuple[int, int], constants: Snow, generator: Generator) -> UInt8[np.ndarray, "height width"]:
-    rows, columns = (filters.centre_zoom(length, constants.zoom) for length in shape)
-    noise = generator.standard_normal(shape, np.float32)
-    noise = rows @ (noise * constants.deviation + constants.mean) @ columns.T
+    noise = generator.standard_normal(shape, np.float32) * np.float32(constants.deviation)
+    noise += np.float32(constants.mean)
+    for axis, length in enumerate(shape):
+        lower, upper, fraction = filters.centre_zoom(length, constants.zoom)
+        start, step = noise.take(lower, axis=axis), noise.take(upper, axis=axis)
+        step -= start
+        step *= fraction[:, None] if axis == 0 else fraction
+        noise = start + step
     noise[noise < constants.threshold] = 0
     layer = (np.clip(noise, 0, 1) * 255).astype(np.uint8)
     weights = filters.motion_weights(constants.motion.radius, constants.motion.sigma)
@@ -44,11 +49,11 @@ def frost(images, constants: Frost, generators: list[Generator]):
     out = np.empty_like(images)
     for target, image, generator in zip(out, images, generators, strict=True):
         picture = pictures[generator.integers(len(pictures))]
-        rows, columns = (
-            (generator.integers(size) + np.arange(length)) * constants.stride % size
-            for size, length in zip(picture.shape[:2], (height, width), strict=True)
-        )
-        window = picture[rows][:, columns].astype(np.float32)
+        window = picture
+        for axis, length in enumerate((height, width)):
+            size = picture.shape[axis]
+            window = window.take((generator.integers(size) + np.arange(length)) * constants.stride % size, axis=axis)
+        window = window.astype(np.float32)
         if channels == 1:
             window = (window @ _GREY)[..., None]
         window *= np.float32(constants.frost)
@@ -106,9 +111,11 @@ def plasma_fractal(side: int, decay: float, generators: list[Generator]):
 def brightness(images, amount: float, generators: list[Generator]):
     """HSV value plus `amount`, clipped: every channel times (value + amount) / value."""
     table = brightness_table(amount)
-    value = images.max(axis=3, keepdims=True).astype(np.intp)
-    value <<= 8
-    return table[value + images]
+    value = images[..., 0]
+    for channel in range(1, images.shape[3]):
+        value = np.maximum(value, images[..., channel])
+    cell = value.astype(np.uint16)[..., None] << 8
+    return table.take(cell | images)
 
 
 @lru_cache
