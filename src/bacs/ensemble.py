@@ -144,7 +144,7 @@ class Ensemble:
         """The manifest and tensor files of this ensemble."""
         tensors, entries = {}, []
         for index, member in enumerate(self.members):
-            values, state = posteriors.pack(member.posterior)
+            values, state = posteriors.pack(member.posterior, dict(member.model.named_parameters()))
             entries.append(
                 {
                     "architecture": None if member.architecture is None else member.architecture.as_json(),

@@ -1,0 +1,21 @@
+"""Training of members: fit, or three lines in a loop of your own (posterior init, update, at_mean)."""
+
+from bacs.training.augment import Identity, PadCropFlip
+from bacs.training.fit import fit, initialised
+from bacs.training.loop import EpochLog
+from bacs.training.mean import at_mean
+from bacs.training.objective import cross_entropy
+from bacs.training.schedule import Cosine, Linear, constant
+
+__all__ = [
+    "Cosine",
+    "EpochLog",
+    "Identity",
+    "Linear",
+    "PadCropFlip",
+    "at_mean",
+    "constant",
+    "cross_entropy",
+    "fit",
+    "initialised",
+]
