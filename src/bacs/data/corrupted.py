@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from bacs.corruptions import corrupt
+from bacs.corruptions import TEST, VALIDATION, corrupt
+from bacs.data import imagenet
 from bacs.data.image_set import Images, ImageSet, checked_labels, first_images
 from bacs.data.locate import locate_files
 from bacs.data.registry import CORRUPTED
-from bacs.errors import DataError
+from bacs.errors import DataError, unknown_name
 
+PUBLISHED_COPIES = (*CORRUPTED, "imagenet-c")
 MANIFEST = "bacs.json"
 """Beside copies that `bacs corrupt` wrote: what they were made from, and which severities they hold."""
 
@@ -55,11 +57,12 @@ class CorruptedImages:
         return corrupt(image[np.newaxis], self.corruption, self.severity, **how)[0]
 
 
-def corrupt_images(images: Images, corruption: str, severity: int, seed: int) -> Images:
-    """The corrupted images: an array for an array, a lazy sequence for a lazy one."""
+def corrupt_images(images: Images, corruption: str, severity: int, seed: int, *, first_index: int = 0) -> Images:
+    """The corrupted images: an array for an array, whose first image is number `first_index` of its data set;
+    a lazy sequence for a lazy one."""
     constants = constants_for(images)
     if isinstance(images, np.ndarray):
-        return corrupt(images, corruption, severity, seed=seed, constants=constants)
+        return corrupt(images, corruption, severity, seed=seed, constants=constants, first_index=first_index)
     return CorruptedImages(images, corruption, severity, seed, constants)
 
 
@@ -68,8 +71,24 @@ def constants_for(images: Images) -> str:
     return "imagenet" if min(images.shape[1:3]) >= 128 else "cifar"
 
 
-def load_corrupted_arrays(name: str, corruption: str, severity: int, root: Path, download: bool) -> ImageSet:
-    """One severity of a published CIFAR-C set, memory-mapped: rows (s - 1) * n to s * n of the n-image test set."""
+def parse_cell(corruption: str, severity: str) -> tuple[str, int]:
+    """The corruption and the severity that two parts of a name say."""
+    if corruption not in (*TEST, *VALIDATION):
+        raise unknown_name("corruption", corruption, (*TEST, *VALIDATION))
+    if severity not in ("1", "2", "3", "4", "5"):
+        raise ValueError(f"severity must be 1..5, got {severity}")
+    return corruption, int(severity)
+
+
+def load_copy(set_name: str, corruption: str, severity: int, root: Path, download: bool) -> ImageSet:
+    """One corruption and severity of a published set."""
+    if set_name == "imagenet-c":
+        return imagenet.load_corrupted(corruption, severity, root, download)
+    return _load_array_copy(set_name, corruption, severity, root, download)
+
+
+def _load_array_copy(name: str, corruption: str, severity: int, root: Path, download: bool) -> ImageSet:
+    # Memory-mapped: rows (s - 1) * n to s * n are severity s of the n test images, in their order.
     published = CORRUPTED[name]
     layout, paths = locate_files(name, published, corruption, root, download)
     images, labels = layout.read(paths)

@@ -63,7 +63,7 @@ class FolderImages:
             image = image.resize((width, height), Image.Resampling.BICUBIC, box=box)
         if image.size != (width, height):
             raise DataError(f"{path}: {image.width} x {image.height} pixels, expected {width} x {height}")
-        return np.asarray(image)
+        return np.array(image)  # a copy: torch warns about arrays that must not be written to
 
 
 def read_image(path: Path) -> Image.Image:

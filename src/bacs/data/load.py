@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from bacs.data import classes, imagenet
+from bacs.data.corrupted import PUBLISHED_COPIES, load_copy, parse_cell
 from bacs.data.folder import CENTRAL_CROP, FolderImages, label_files, list_images, read_image
 from bacs.data.formats import arrays
 from bacs.data.image_set import ImageSet, checked_labels
@@ -29,6 +30,7 @@ def load(
     """A data set by name ("cifar10") or by the path of an image folder, .npy, .npz or .safetensors file.
 
     Files are looked for below `data_dir`, else $BACS_DATA, else ~/.cache/bacs/data; `docs/data.md` says which.
+    "cifar10-c/fog/5" (also "cifar100-c", "imagenet-c") reads one cell of the published corrupted sets.
     "test" is the set used for evaluation: for ImageNet the validation images. `size` applies to image folders:
     the central 224/256 of each image is resized to it; None leaves the files as they are (ImageNet: 224).
 
@@ -36,6 +38,11 @@ def load(
     (50000, 32, 32, 3)
     """
     root = data_root(data_dir)
+    head, *cell = str(name).split("/")
+    if head in PUBLISHED_COPIES:
+        if len(cell) != 2:
+            raise ValueError(f"name must be {head}/<corruption>/<severity>, got {name}")
+        return load_copy(head, *parse_cell(cell[0], cell[1]), root, download)
     if isinstance(name, str) and name in NAMES:
         if name in PUBLISHED:
             return _load_published(name, PUBLISHED[name], split, root, download)
@@ -47,7 +54,7 @@ def load(
         return load_path(path, split, size)
     if "/" in str(name) or path.suffix in arrays.SUFFIXES:
         raise DataError(f"{name} is neither a data set ({', '.join(NAMES)}) nor an existing file or folder")
-    raise unknown_name("name", str(name), NAMES)
+    raise unknown_name("name", str(name), (*NAMES, *PUBLISHED_COPIES))
 
 
 def load_path(path: Path, split: str, size: int | None) -> ImageSet:

@@ -5,20 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
-from bacs.corruptions import TEST, VALIDATION
-from bacs.data import classes, imagenet
-from bacs.data.corrupted import corrupt_images, load_corrupted_arrays
+from bacs.data import classes
+from bacs.data.corrupted import PUBLISHED_COPIES, corrupt_images, load_copy, parse_cell
 from bacs.data.image_set import ClassMask, Images, ImageSet, Labels, first
 from bacs.data.load import NAMES, in_cifar10_order, load
 from bacs.data.locate import data_root
-from bacs.data.registry import CORRUPTED
 from bacs.data.resize import resize, to_rgb
 from bacs.errors import unknown_name
 
 CORRUPTIBLE = ("cifar10", "cifar100", "svhn", "mnist", "fashion-mnist", "stl10", "cifar10-9", "imagenet")
 """Sets with a shift `<set>-c/<corruption>/<severity>`."""
 _CORRUPTIBLE_C = tuple(f"{name}-c" for name in CORRUPTIBLE)
-_PUBLISHED_C = (*CORRUPTED, "imagenet-c")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +53,7 @@ def shift(
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")
-    found = _find(name, source, Path(data_root(data_dir)), seed, limit, download)
+    found = _find(name, source, data_root(data_dir), seed, limit, download)
     return Shift(name, found.images, found.labels, found.classes, found.class_mask)
 
 
@@ -66,48 +63,37 @@ def _find(name: str, source: str | None, root: Path, seed: int, limit: int | Non
             raise ValueError("source must name a data set when the shift is 'clean', got None")
         return first(load(source, data_dir=root, download=download), limit)
     if name == "stl10":
-        stl10 = first(load("stl10", data_dir=root, download=download), None)
-        return first(_stl10_for_cifar10(stl10), limit)
+        return first(_stl10_for_cifar10(load("stl10", data_dir=root, download=download)), limit)
     if name == "svhn->mnist":
         mnist = first(load("mnist", data_dir=root, download=download), limit)
         return ImageSet(name, to_rgb(resize(np.asarray(mnist.images[:]), 32)), mnist.labels, mnist.classes)
-    set_name, *rest = name.split("/")
-    if rest == ["clean"] and set_name in NAMES:
-        return first(load(set_name, data_dir=root, download=download), limit)
-    if name in NAMES or (len(rest) != 2 and Path(name).expanduser().exists()):
+    head, *rest = name.split("/")
+    if head in _CORRUPTIBLE_C and len(rest) == 2:
+        return _corrupted(head, rest[0], rest[1], root, seed, limit, download)
+    if head in NAMES and rest == ["clean"]:
+        return first(load(head, data_dir=root, download=download), limit)
+    if name in NAMES or Path(name).expanduser().exists():
         return first(load(name, data_dir=root, download=download), limit)
-    if len(rest) != 2:
-        known = (*NAMES, "svhn->mnist", "clean", *(f"{each}/<corruption>/<severity>" for each in _CORRUPTIBLE_C))
-        raise unknown_name("shift", name, known)
-    if set_name not in _CORRUPTIBLE_C:
-        if Path(name).expanduser().exists():
-            return first(load(name, data_dir=root), limit)
-        raise unknown_name(f"data set of shift {name!r}", set_name, _CORRUPTIBLE_C)
-    corruption, severity, version = _parse(*rest)
-    if version == "published":
-        return first(_load_copy(set_name, corruption, severity, root, download), limit)
-    clean = first(load(set_name.removesuffix("-c"), data_dir=root, download=download), limit)
-    images = corrupt_images(clean.images, corruption, severity, seed)
-    return ImageSet(name, images, clean.labels, clean.classes, clean.class_mask)
+    if len(rest) == 2:
+        raise unknown_name(f"data set of shift {name!r}", head, _CORRUPTIBLE_C)
+    known = (*NAMES, "svhn->mnist", "clean", *(f"{each}/<corruption>/<severity>" for each in _CORRUPTIBLE_C))
+    raise unknown_name("shift", name, known)
 
 
-def _parse(corruption: str, cell: str) -> tuple[str, int, str | None]:
-    severity, _, version = cell.partition("@")
-    if corruption not in (*TEST, *VALIDATION):
-        raise unknown_name("corruption", corruption, (*TEST, *VALIDATION))
-    if severity not in ("1", "2", "3", "4", "5"):
-        raise ValueError(f"severity must be 1..5, got {severity}")
-    if "@" in cell and version != "published":
+def _corrupted(
+    head: str, corruption: str, cell: str, root: Path, seed: int, limit: int | None, download: bool
+) -> ImageSet:
+    digit, at, version = cell.partition("@")
+    corruption, severity = parse_cell(corruption, digit)
+    if at and version != "published":
         raise unknown_name("version after '@'", version, ("published",))
-    return corruption, int(severity), version or None
-
-
-def _load_copy(set_name: str, corruption: str, severity: int, root: Path, download: bool) -> ImageSet:
-    if set_name == "imagenet-c":
-        return imagenet.load_corrupted(corruption, severity, root, download)
-    if set_name not in CORRUPTED:
-        raise unknown_name("set with '@published'", set_name, _PUBLISHED_C)
-    return load_corrupted_arrays(set_name, corruption, severity, root, download)
+    if at:
+        if head not in PUBLISHED_COPIES:
+            raise unknown_name("data set of an '@published' shift", head, PUBLISHED_COPIES)
+        return first(load_copy(head, corruption, severity, root, download), limit)
+    clean = first(load(head.removesuffix("-c"), data_dir=root, download=download), limit)
+    images = corrupt_images(clean.images, corruption, severity, seed)
+    return ImageSet(head, images, clean.labels, clean.classes, clean.class_mask)
 
 
 def _stl10_for_cifar10(stl10: ImageSet) -> ImageSet:

@@ -73,37 +73,41 @@ def correlated_order(
 ) -> Order:
     """A random order of all images in which neighbours tend to share a class.
 
-    For every slot of `slot_size` images, class shares p ~ Dirichlet(alpha, ..., alpha) over the classes that have
-    images left, then labels ~ p without replacement. alpha -> 0 gives slots of one class, alpha -> infinity
-    shuffles. Towards the end the stream is made of what is left.
+    For every slot of `slot_size` images, class shares p ~ Dirichlet(alpha K m), where m are the shares of the K
+    classes among the images left (so Dirichlet(alpha, ..., alpha) while the classes are equal in number), then
+    labels ~ p without replacement. alpha -> 0 gives slots of one class, alpha -> infinity shuffles.
     """
     if not alpha > 0:
         raise ValueError(f"alpha must be > 0, got {alpha}")
     if slot_size < 1:
         raise ValueError(f"slot_size must be >= 1, got {slot_size}")
     rng = np.random.default_rng(seed)
-    waiting = {int(name): rng.permutation(np.flatnonzero(labels == name)).tolist() for name in np.unique(labels)}
+    waiting = [rng.permutation(np.flatnonzero(labels == name)).tolist() for name in np.unique(labels)]
     order: list[int] = []
     while len(order) < len(labels):
         slot: list[int] = []
         room = min(slot_size, len(labels) - len(order))
-        left = [name for name, images in waiting.items() if images]
-        shares = dict(zip(left, _dirichlet(rng, alpha, len(left)), strict=True))
+        left = np.array([len(images) for images in waiting])
+        shares = _dirichlet(rng, alpha * len(waiting), left / left.sum())
         while len(slot) < room:
-            left = [name for name in left if waiting[name]]
-            weights = np.array([shares[name] for name in left])
-            # The drawn shares can underflow to zero for every class that still has images.
-            weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(left), 1 / len(left))
-            for name, wanted in zip(left, rng.multinomial(room - len(slot), weights), strict=True):
-                slot += [waiting[name].pop() for _ in range(min(int(wanted), len(waiting[name])))]
+            left = np.array([len(images) for images in waiting])
+            weights = shares * (left > 0)
+            if not weights.sum() > 0:  # the drawn classes are used up, and the shares of the others rounded to zero
+                weights = left
+            for images, wanted in zip(waiting, rng.multinomial(room - len(slot), weights / weights.sum()), strict=True):
+                slot += [images.pop() for _ in range(min(int(wanted), len(images)))]
         order += rng.permutation(slot).tolist()
     return np.array(order, np.int64)
 
 
-def _dirichlet(rng: np.random.Generator, alpha: float, count: int) -> np.ndarray:
-    shares = rng.dirichlet(np.full(count, alpha))
-    # A tiny alpha can make every gamma draw zero; its limit is one class with everything.
-    return shares if np.isfinite(shares).all() else np.eye(count)[rng.integers(count)]
+def _dirichlet(rng: np.random.Generator, concentration: float, mean: np.ndarray) -> np.ndarray:
+    present = np.flatnonzero(mean)
+    drawn = rng.dirichlet(concentration * mean[present])
+    if not np.isfinite(drawn).all():  # so small a concentration that every draw is zero; the limit is one class
+        drawn = np.eye(len(present))[rng.choice(len(present), p=mean[present])]
+    shares = np.zeros(len(mean))
+    shares[present] = drawn
+    return shares
 
 
 def continual_names(

@@ -11,9 +11,9 @@ SUFFIXES = (".npy", ".npz", ".safetensors")
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """The array of a .npy file, memory-mapped."""
+    """The array of a .npy file, memory-mapped; what is written to it stays in memory."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.load(path, mmap_mode="c", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise DataError(f"{path}: damaged or foreign .npy file ({error})") from error
 
@@ -45,7 +45,8 @@ def _pick_names(names: list[str], split: str, path: Path) -> tuple[str, str | No
 
 def _read_npz(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because np.load leaves the file open when it is no zip archive.
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
             images, labels = _pick_names(archive.files, split, path)
             return archive[images], None if labels is None else archive[labels]
     except (ValueError, EOFError, zipfile.BadZipFile) as error:

@@ -27,7 +27,7 @@ def read_array(path: Path) -> np.ndarray:
     expected = header + int(np.prod(shape, dtype=np.int64))
     if len(data) != expected:
         raise DataError(f"{path}: shape {shape} needs {expected} bytes, found {len(data)}")
-    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+    return np.frombuffer(data, np.uint8, offset=header).reshape(shape).copy()  # writable, as torch wants
 
 
 def read(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:

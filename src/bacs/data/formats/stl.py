@@ -14,7 +14,7 @@ def read_images(path: Path) -> np.ndarray:
     size = path.stat().st_size
     if size == 0 or size % _BYTES:
         raise DataError(f"{path}: {size} bytes are no whole number of {_BYTES}-byte images")
-    return np.memmap(path, np.uint8, mode="r").reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1)
+    return np.memmap(path, np.uint8, mode="c").reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1)
 
 
 def read(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -13,10 +13,8 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
     try:
         content = loadmat(path, variable_names=("X", "y"))
-    except OSError:
-        raise
     except Exception as error:  # the parser raises many kinds on damaged files
-        raise DataError(f"{path}: damaged MATLAB file ({type(error).__name__}: {error})") from error
+        raise DataError(f"{path}: unreadable or damaged MATLAB file ({type(error).__name__}: {error})") from error
     pixels, labels = content.get("X"), content.get("y")
     if pixels is None or labels is None:
         raise DataError(f"{path}: variables X and y are needed, found {sorted(k for k in content if k[0] != '_')}")

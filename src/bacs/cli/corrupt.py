@@ -1,0 +1,70 @@
+"""`bacs corrupt`: a corrupted copy of a data set in the layout of CIFAR-C or ImageNet-C."""
+
+import json as json_format
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import Positional
+
+from bacs.corruptions import TEST, VALIDATION
+from bacs.data import load
+from bacs.data.copies import write_copy
+from bacs.data.image_set import first
+from bacs.errors import unknown_name
+
+
+def corrupt(
+    data: Positional[str],
+    out: Path,
+    corruptions: tuple[str, ...] = (*TEST, *VALIDATION),
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5),
+    seed: int = 0,
+    limit: int | None = None,
+    split: str = "test",
+    data_dir: Path | None = None,
+    size: int | None = None,
+    json: bool = False,
+) -> int:
+    """Write a corrupted copy of a data set in the published layout.
+
+    Arrays become OUT/<corruption>.npy and OUT/labels.npy as in CIFAR-10-C, image folders become
+    OUT/<corruption>/<severity>/<class>/*.JPEG as in ImageNet-C. A call that was cut goes on where it stopped.
+
+    Example: bacs corrupt cifar10 --out data/CIFAR-10-C --corruptions fog snow --limit 1000
+
+    Args:
+        data: A data set ("cifar10") or the path of an image folder, .npy, .npz or .safetensors file.
+        out: The folder to write into.
+        corruptions: Names; all 19 by default.
+        severities: From 1 to 5, in the order in which they are stacked.
+        seed: The noise of an image depends on this, its number, the corruption and the severity.
+        limit: The first images only.
+        split: Of the data set.
+        data_dir: Where data sets lie; $BACS_DATA or ~/.cache/bacs/data by default.
+        size: Crop and resize the images of a folder to this many pixels.
+        json: Print what was done as JSON.
+    """
+    for name in corruptions:
+        if name not in (*TEST, *VALIDATION):
+            raise unknown_name("corruptions", name, (*TEST, *VALIDATION))
+    if not severities or len(set(severities)) != len(severities) or not set(severities) <= {1, 2, 3, 4, 5}:
+        raise ValueError(f"severities must be different numbers 1..5, got {severities}")
+    image_set = first(load(data, split=split, data_dir=data_dir, size=size), limit)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("corrupted images", total=len(corruptions) * len(severities) * len(image_set))
+        written = write_copy(
+            image_set,
+            out,
+            corruptions,
+            severities,
+            seed,
+            lambda images: progress.advance(task, images),
+        )
+    kept = [name for name in corruptions if name not in written]
+    if json:
+        print(json_format.dumps({"out": str(out), "images": len(image_set), "written": written, "kept": kept}))
+    else:
+        print(f"{out}: {len(written)} corruptions written, {len(kept)} were there already")
+    return 0
