@@ -21,10 +21,33 @@ def folder(tmp_path, rng):
     return tmp_path, pixels
 
 
-def test_order_is_by_file_name_so_that_classes_mix(folder):
-    files, names = list_images(folder[0])
-    assert [file.name for file in files] == ["a.png", "b.png", "c.PNG", "c.PNG", "e.png", "f.png"]
-    assert names == ("cat", "dog", "cat", "dog", "cat", "dog")
+def test_classes_mix_whatever_the_files_are_called(tmp_path):
+    for name in ("cat", "dog", "eel", "fox"):
+        (tmp_path / name).mkdir()
+        for number in range(100):
+            (tmp_path / name / f"{name}_{number}.jpg").touch()
+    files, names = list_images(tmp_path)
+    assert len(set(files)) == 400
+    assert [file.parent.name for file in files] == list(names)
+    for start in range(0, 400, 100):  # each class has 25 of 100, give or take three deviations of 3.8
+        assert all(13 <= names[start : start + 100].count(name) <= 37 for name in ("cat", "dog", "eel", "fox"))
+
+
+def test_a_copy_in_another_format_has_the_same_order(tmp_path):
+    for folder, ending in (("one", ".png"), ("two", ".JPEG")):
+        for number in range(50):
+            path = tmp_path / folder / f"class_{number % 3}" / f"{number}{ending}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    assert [file.stem for file in list_images(tmp_path / "one")[0]] == [
+        file.stem for file in list_images(tmp_path / "two")[0]
+    ]
+
+
+def test_files_without_classes_keep_the_order_of_their_names(folder):
+    files, names = list_images(folder[0] / "cat")
+    assert [file.name for file in files] == ["a.png", "c.PNG", "e.png"]
+    assert names == ()
 
 
 def test_indexing_is_that_of_an_array(folder):

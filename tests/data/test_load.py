@@ -137,7 +137,7 @@ def test_plain_folders_and_array_files(tmp_path, write_pictures):
     write_pictures(tmp_path / "site", {"dog/b.png": (40, 30), "cat/a.png": (40, 30), "cat/c.png": (40, 30)})
     found = load(tmp_path / "site")
     assert found.classes == ("cat", "dog")
-    assert found.labels.tolist() == [0, 1, 0]
+    assert [found.classes[label] for label in found.labels] == [file.parent.name for file in found.images.files]
     assert found.images[:].shape == (3, 30, 40, 3)
     assert load(str(tmp_path / "site"), size=16).images[:].shape == (3, 16, 16, 3)
     flat = load(tmp_path / "site" / "cat")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +81,25 @@ def read_image(path: Path) -> Image.Image:
 def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Image files below `folder` and their classes, which are the names of its sub-folders.
 
-    Ordered by file name before class: ImageNet's validation files are numbered in random order, so that the
-    first n images, and batches in file order, mix the classes instead of showing one class at a time. A folder
-    without sub-folders gives files without classes.
+    Files with classes come in one fixed, thoroughly mixed order: the hash of class and name decides. In the order
+    of names the first n images, and every batch, would show one class or one style alone, which no method that
+    looks at batches survives. A copy of the set in another image format has the same order. A folder without
+    sub-folders gives files in the order of their names, without classes.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder")
-    folders = sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+    folders = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
     files = [file for parent in (folders or [folder]) for file in parent.iterdir() if _is_image(file)]
     if not files:
         raise DataError(f"{folder}: no image files ({', '.join(EXTENSIONS)}), neither in it nor in its folders")
-    files.sort(key=lambda file: (file.name, file.parent.name))
-    return tuple(files), tuple(file.parent.name for file in files) if folders else ()
+    if not folders:
+        return tuple(sorted(files)), ()
+    files.sort(key=_mixed)
+    return tuple(files), tuple(file.parent.name for file in files)
+
+
+def _mixed(file: Path) -> tuple[bytes, str]:
+    return sha256(f"{file.parent.name}/{file.stem}".encode()).digest(), file.name
 
 
 def label_files(names: Sequence[str], classes: Sequence[str]) -> np.ndarray:
