@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.random import Generator
-from scipy import fft, ndimage, sparse
+from scipy import fft, ndimage
 
 from bacs.corruptions import filters
 from bacs.corruptions.constants import Disk, Glass, Motion, Zoom
@@ -88,38 +88,24 @@ def motion_blur(images, motion: Motion, generators: list[Generator]):
 def zoom_blur(images, zoom: Zoom, generators: list[Generator]):
     """Mean of the image and of its middle enlarged by each zoom factor."""
     batch, height, width, channels = images.shape
-    count = len(zoom_factors(zoom))
-    lines = images.transpose(2, 0, 1, 3).reshape(width, -1).astype(np.float32)
-    wide = _zoom_matrices(width, zoom) @ lines
-    wide = wide.reshape(count, width, batch, height, channels).transpose(0, 3, 2, 1, 4)
-    total = _zoom_sum(height, zoom) @ wide.reshape(count * height, -1)
-    total = total.reshape(height, batch, width, channels).transpose(1, 0, 2, 3) + images
-    total /= np.float32(count + 1)
+    total = images.astype(np.float32)
+    lines = total.reshape(batch, height, -1).copy()
+    factors = zoom_factors(zoom)
+    for factor in factors.tolist():
+        columns = filters.centre_zoom(width, factor)
+        columns = filters.Interpolation(
+            *((index[:, None] * channels + np.arange(channels)).ravel() for index in columns[:2]),
+            columns.fraction.repeat(channels),
+        )
+        tall = filters.interpolate(lines, filters.centre_zoom(height, factor), axis=1)
+        total += filters.interpolate(tall, columns, axis=2).reshape(images.shape)
+    total /= np.float32(len(factors) + 1)
     return total.astype(np.uint8)
 
 
 def zoom_factors(zoom: Zoom) -> Float[np.ndarray, "factors"]:
     """As the published sets have them: rounding lets arange reach `stop` in some rows."""
     return np.arange(1, zoom.stop, zoom.step)
-
-
-@lru_cache(maxsize=64)
-def _zoom_matrices(length: int, zoom: Zoom):
-    """The interpolation of a line by every zoom factor, one below the other."""
-    parts = [filters.centre_zoom(length, float(factor)) for factor in zoom_factors(zoom)]
-    lower, upper, fraction = (np.concatenate(part) for part in zip(*parts, strict=True))
-    values = np.stack([1 - fraction, fraction], axis=1).ravel()
-    columns = np.stack([lower, upper], axis=1).ravel()
-    return sparse.csr_array((values, columns, np.arange(0, len(values) + 1, 2)), shape=(len(lower), length))
-
-
-@lru_cache(maxsize=64)
-def _zoom_sum(length: int, zoom: Zoom):
-    """Adds up, over all factors, the interpolations of one line for each factor: [length, factors * length]."""
-    stacked = _zoom_matrices(length, zoom).tocoo()
-    rows, factors = stacked.row % length, stacked.row // length
-    shape = (length, stacked.shape[0])
-    return sparse.csr_array((stacked.data, (rows, factors * length + stacked.col)), shape=shape)
 
 
 def glass_blur(images, glass: Glass, generators: list[Generator]):

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import UInt8
 from numpy.random import SFC64, Generator, SeedSequence
 
-from bacs.corruptions import blur, digital, noise, spatter, weather
+from bacs.corruptions import blur, digital, elastic, noise, spatter, weather
 from bacs.corruptions.constants import CONSTANTS
 from bacs.errors import unknown_name
 
@@ -25,7 +25,7 @@ _TEST: dict[str, Callable] = {
     "fog": weather.fog,
     "brightness": weather.brightness,
     "contrast": digital.contrast,
-    "elastic_transform": digital.elastic_transform,
+    "elastic_transform": elastic.elastic_transform,
     "pixelate": digital.pixelate,
     "jpeg_compression": digital.jpeg_compression,
 }

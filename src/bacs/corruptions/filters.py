@@ -24,12 +24,12 @@ def exact_weights(weights: Float[np.ndarray, "..."], unit: float = UNIT) -> Floa
 
 
 @lru_cache
-def gaussian_weights(sigma: float, truncate: float = 4.0, unit: float = UNIT) -> Float[np.ndarray, "taps"]:
-    """Gaussian cut at `truncate` sigmas, symmetric: the middle takes up what rounding leaves."""
-    radius = int(truncate * sigma + 0.5)
-    taps = np.exp(-0.5 * np.arange(-radius, radius + 1) ** 2 / max(sigma, 1e-9) ** 2)
-    whole = np.rint(taps / taps.sum() * unit)
-    whole[radius] += unit - whole.sum()
+def gaussian_weights(sigma: float) -> Float[np.ndarray, "taps"]:
+    """2^16 times a Gaussian cut at 4 sigma, as integers; the middle takes up what rounding leaves."""
+    radius = int(4 * sigma + 0.5)
+    taps = np.exp(-0.5 * np.arange(-radius, radius + 1) ** 2 / sigma**2)
+    whole = np.rint(taps / taps.sum() * UNIT)
+    whole[radius] += UNIT - whole.sum()
     return whole
 
 
@@ -69,20 +69,6 @@ def _symmetric_filter(padded, weights, stride: int):
         pair *= weights[tap]
         total += pair
     return out
-
-
-@lru_cache
-def mirrored_gaussian(length: int, sigma: float, truncate: float, unit: float) -> Float[np.ndarray, "out in"]:
-    """Matrix of a Gaussian filter of a line that is mirrored at its ends (d c b a | a b c d | d c b a)."""
-    if sigma == 0:
-        return np.eye(length) * unit
-    weights = gaussian_weights(sigma, truncate, unit)
-    radius = len(weights) // 2
-    sources = (np.arange(length)[:, None] + np.arange(-radius, radius + 1)) % (2 * length)
-    sources = np.minimum(sources, 2 * length - 1 - sources)
-    matrix = np.zeros((length, length))
-    np.add.at(matrix, (np.arange(length)[:, None], sources), weights)
-    return matrix
 
 
 @lru_cache
@@ -142,3 +128,12 @@ def centre_zoom(length: int, factor: float) -> Interpolation:
     fraction = np.clip(np.rint((positions - lower) * UNIT) / UNIT, 0, 1).astype(np.float32)
     first = (length - crop) // 2
     return Interpolation(first + lower, first + np.minimum(lower + 1, crop - 1), fraction)
+
+
+def interpolate(values: Float32[np.ndarray, "..."], line: Interpolation, axis: int) -> Float32[np.ndarray, "..."]:
+    """Every line of `values` along `axis`, interpolated."""
+    start, step = values.take(line.lower, axis=axis), values.take(line.upper, axis=axis)
+    step -= start
+    step *= line.fraction.reshape((-1,) + (1,) * (values.ndim - axis - 1))
+    start += step
+    return start

@@ -10,32 +10,34 @@ from bacs.corruptions import filters
 from bacs.corruptions.constants import Fog, Frost, Snow
 from bacs.corruptions.frost_pictures import frost_pictures
 
-_GREY = np.array([0.299, 0.587, 0.114], np.float32)
-
 
 def snow(images, constants: Snow, generators: list[Generator]):
     """The image bleached towards 1.5 grey + 0.5, with smeared flakes and the same flakes turned by 180 degrees."""
     flakes = np.stack([_flakes(images.shape[1:3], constants, generator) for generator in generators])
-    flakes = flakes + flakes[:, ::-1, ::-1].astype(np.uint16)
-    clean = images.astype(np.float32)
-    grey = clean @ _GREY if images.shape[3] == 3 else clean[..., 0]
-    bleached = np.maximum(clean, (grey * 1.5 + 127.5)[..., None])
-    clean *= np.float32(constants.keep)
-    bleached *= np.float32(1 - constants.keep)
-    clean += bleached
-    clean += flakes[..., None]
-    return np.minimum(clean, 255, out=clean).astype(np.uint8)
+    flakes = flakes + flakes[:, ::-1, ::-1].astype(np.float32)
+    channels = [images[..., channel].astype(np.float32) for channel in range(images.shape[3])]
+    white = grey(channels) * np.float32(1.5) + np.float32(127.5)
+    out = np.empty_like(images)
+    for index, channel in enumerate(channels):
+        bleached = np.maximum(channel, white) * np.float32(1 - constants.keep)
+        bleached += channel * np.float32(constants.keep)
+        bleached += flakes
+        out[..., index] = np.minimum(bleached, 255)
+    return out
+
+
+def grey(channels: list[np.ndarray]) -> np.ndarray:
+    """Luma of red, green and blue; one channel is its own."""
+    if len(channels) == 1:
+        return channels[0]
+    return sum(channel * np.float32(part) for channel, part in zip(channels, (0.299, 0.587, 0.114), strict=True))
 
 
 def _flakes(shape: tuple[int, int], constants: Snow, generator: Generator) -> UInt8[np.ndarray, "height width"]:
     noise = generator.standard_normal(shape, np.float32) * np.float32(constants.deviation)
     noise += np.float32(constants.mean)
     for axis, length in enumerate(shape):
-        lower, upper, fraction = filters.centre_zoom(length, constants.zoom)
-        start, step = noise.take(lower, axis=axis), noise.take(upper, axis=axis)
-        step -= start
-        step *= fraction[:, None] if axis == 0 else fraction
-        noise = start + step
+        noise = filters.interpolate(noise, filters.centre_zoom(length, constants.zoom), axis)
     noise[noise < constants.threshold] = 0
     layer = (np.clip(noise, 0, 1) * 255).astype(np.uint8)
     weights = filters.motion_weights(constants.motion.radius, constants.motion.sigma)
@@ -55,7 +57,7 @@ def frost(images, constants: Frost, generators: list[Generator]):
             window = window.take((generator.integers(size) + np.arange(length)) * constants.stride % size, axis=axis)
         window = window.astype(np.float32)
         if channels == 1:
-            window = (window @ _GREY)[..., None]
+            window = grey(list(window.transpose(2, 0, 1)))[..., None]
         window *= np.float32(constants.frost)
         window += image * np.float32(constants.image)
         target[:] = np.minimum(window, 255, out=window)
@@ -66,13 +68,13 @@ def fog(images, constants: Fog, generators: list[Generator]):
     """(x + amount plasma) max / (max + amount), with x in [0, 1] and max the largest value of the image."""
     _, height, width, _ = images.shape
     side = 1 << (max(height, width) - 1).bit_length()
-    plasma = plasma_fractal(side, constants.decay, generators)[:, :height, :width, None]
-    brightest = images.max(axis=(1, 2, 3), keepdims=True).astype(np.float32) / 255
+    layer = plasma_fractal(side, constants.decay, generators)[:, :height, :width] * np.float32(255 * constants.amount)
+    brightest = images.max(axis=(1, 2, 3), keepdims=True)[..., 0].astype(np.float32) / 255
     scale = brightest / (brightest + np.float32(constants.amount))
-    out = images + plasma * np.float32(255 * constants.amount)
-    out *= scale
-    np.clip(out, 0, 255, out=out)
-    return out.astype(np.uint8)
+    out = np.empty_like(images)
+    for channel in range(images.shape[3]):
+        out[..., channel] = np.minimum((images[..., channel] + layer) * scale, 255)
+    return out
 
 
 def plasma_fractal(side: int, decay: float, generators: list[Generator]):
@@ -114,8 +116,10 @@ def brightness(images, amount: float, generators: list[Generator]):
     value = images[..., 0]
     for channel in range(1, images.shape[3]):
         value = np.maximum(value, images[..., channel])
-    cell = value.astype(np.uint16)[..., None] << 8
-    return table.take(cell | images)
+    rows, out = value.astype(np.intp) << 8, np.empty_like(images)
+    for channel in range(images.shape[3]):
+        out[..., channel] = table.take(rows + images[..., channel])
+    return out
 
 
 @lru_cache
