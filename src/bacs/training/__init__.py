@@ -5,16 +5,16 @@ from bacs.training.fit import fit, initialised
 from bacs.training.loop import EpochLog
 from bacs.training.mean import at_mean
 from bacs.training.objective import cross_entropy
-from bacs.training.schedule import Cosine, Linear, constant
+from bacs.training.schedule import Constant, Cosine, Linear
 
 __all__ = [
+    "Constant",
     "Cosine",
     "EpochLog",
     "Identity",
     "Linear",
     "PadCropFlip",
     "at_mean",
-    "constant",
     "cross_entropy",
     "fit",
     "initialised",

@@ -56,9 +56,12 @@ class Cosine:
         return self.final
 
 
-def constant(progress: float) -> float:
+@dataclass(frozen=True)
+class Constant:
     """1 throughout."""
-    return 1.0
+
+    def __call__(self, progress: float) -> float:
+        return 1.0
 
 
 def _check_final(final: float) -> None:

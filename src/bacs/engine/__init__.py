@@ -1,0 +1,6 @@
+"""Independent jobs on several processes or machines: one function, many arguments, results as they finish."""
+
+from bacs.engine.outcome import Outcome
+from bacs.engine.run import ENGINES, run
+
+__all__ = ["ENGINES", "Outcome", "run"]

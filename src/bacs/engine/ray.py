@@ -1,0 +1,63 @@
+"""Jobs on a Ray cluster (`pip install bacs[ray]`). Paths in jobs must mean the same on every machine of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from bacs.engine.outcome import Outcome, attempt, lost
+from bacs.errors import RunError
+
+
+def outcomes(
+    function: Callable[[Any], Any],
+    jobs: Sequence[Any],
+    *,
+    threads: int,
+    gpus: float,
+    address: str | None,
+    attempts: int,
+) -> Iterator[Outcome]:
+    """The outcome of every job as it arrives. Leaving the loop early cancels the rest."""
+    ray = _import()
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(ray, address)
+    # Ray itself starts a task again whose worker or machine was lost.
+    task = ray.remote(_task).options(num_cpus=threads, num_gpus=gpus, max_retries=attempts - 1)
+    waiting = {task.remote(function, job, threads): index for index, job in enumerate(jobs)}
+    try:
+        while waiting:
+            (done, *_), _ = ray.wait(list(waiting), num_returns=1)
+            index = waiting.pop(done)
+            try:
+                yield Outcome(index, *ray.get(done), attempts=1)
+            except ray.exceptions.RayError as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                yield Outcome(index, None, lost(attempts, reason), attempts)
+    finally:
+        for reference in waiting:
+            ray.cancel(reference, force=True)
+        if ours:
+            ray.shutdown()
+
+
+def _task(function: Callable[[Any], Any], job: Any, threads: int) -> tuple[Any, Exception | None]:
+    import torch
+
+    torch.set_num_threads(threads)
+    return attempt(function, job)
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = f"at {address}" if address else "on this machine"
+        raise RunError(f"no Ray cluster could be reached or started {where}: {error}") from error
+
+
+def _import() -> Any:
+    try:
+        import ray  # pyrefly: ignore[missing-import]
+    except ImportError as error:
+        raise RunError("engine 'ray' needs Ray: pip install 'bacs[ray]'") from error
+    return ray
