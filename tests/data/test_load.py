@@ -1,5 +1,6 @@
 import pickle
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,6 +8,8 @@ from PIL import Image
 from scipy.io import savemat
 
 from bacs.data import load
+from bacs.data.corrupted import PUBLISHED_COPIES
+from bacs.data.load import NAMES
 from bacs.data.locate import data_root
 from bacs.data.registry import CORRUPTED, PUBLISHED
 from bacs.errors import DataError
@@ -22,6 +25,17 @@ def test_the_catalogue_is_complete():
             for remote in (remote for remotes in layout.remotes.values() for remote in remotes):
                 algorithm, _, digest = remote.checksum.partition(":")
                 assert len(bytes.fromhex(digest)) == {"sha256": 32, "md5": 16}[algorithm]
+
+
+def test_the_page_on_data_has_every_set_and_its_files():
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    for name in NAMES:
+        assert f"`{name}`" in page
+    for name in PUBLISHED_COPIES:
+        assert f"`{name}/<corruption>/<severity>`" in page
+    for published in (*PUBLISHED.values(), *CORRUPTED.values()):
+        for layout in published.layouts:
+            assert f"{layout.folders[0]}/" in page
 
 
 def test_the_data_folder_is_chosen_when_asked_for(monkeypatch, tmp_path):
@@ -172,6 +186,22 @@ def test_missing_files_say_what_goes_where(tmp_path, write_idx):
     write_idx(tmp_path / "mnist" / "t10k-images-idx3-ubyte.gz", np.zeros((3, 28, 28), np.uint8))
     with pytest.raises(DataError, match=r"mnist/t10k-labels-idx1-ubyte is missing, though other files"):
         load("mnist", data_dir=tmp_path)
+
+
+def test_what_is_not_there_is_downloaded_on_request(tmp_path, write_idx, monkeypatch):
+    asked = []
+
+    def fetch(remote, root):
+        asked.append(remote.url)
+        shape = (2, 28, 28) if "images" in remote.path else (2,)
+        write_idx(root / remote.path, np.zeros(shape, np.uint8))
+        return root / remote.path
+
+    monkeypatch.setattr("bacs.data.locate.fetch", fetch)
+    for _ in range(2):
+        assert len(load("fashion-mnist", data_dir=tmp_path, download=True)) == 2
+    host = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+    assert asked == [f"{host}/t10k-images-idx3-ubyte.gz", f"{host}/t10k-labels-idx1-ubyte.gz"]
 
 
 def test_wrong_arguments(tmp_path):

@@ -102,15 +102,14 @@ def _write_array(
         return False
     part = _part(path)
     step = max(1, _CHUNK_BYTES // int(np.prod(pixels)))
-    rows = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=shape)
-    for place, severity in enumerate(severities):
-        for start in range(0, count, step):
-            clean = np.asarray(image_set.images[start : start + step])
-            done = corrupt_images(clean, corruption, severity, seed, first_index=start)
-            rows[place * count + start : place * count + start + len(clean)] = done
-            advance(len(clean))
-    rows.flush()
-    del rows
+    with part.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        for severity in severities:
+            for start in range(0, count, step):
+                clean = np.asarray(image_set.images[start : start + step])
+                done = corrupt_images(clean, corruption, severity, seed, first_index=start)
+                file.write(np.ascontiguousarray(done).tobytes())
+                advance(len(clean))
     os.replace(part, path)
     return True
 

@@ -46,6 +46,10 @@ class CorruptedImages:
             batch = np.stack(list(pool.map(self._corrupt, clean, numbers.tolist()))) if len(clean) else clean
         return batch[0] if chosen.ndim == 0 else batch
 
+    def __getitems__(self, indices: list[int]) -> list[np.ndarray]:
+        """The images of a whole batch, made in parallel; torch's DataLoader asks for it by this name."""
+        return list(self[indices])
+
     def first(self, count: int) -> "CorruptedImages":
         """The first `count` images."""
         return CorruptedImages(

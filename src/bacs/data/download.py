@@ -39,10 +39,10 @@ def fetch(remote: Remote, root: Path, attempts: int = 3) -> Path:
     target = root / remote.path
     if target.exists():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     for attempt in range(1, attempts + 1):
         try:
+            part.parent.mkdir(parents=True, exist_ok=True)
             _receive(remote.url, part)
             break
         except urllib.error.HTTPError as error:

@@ -49,6 +49,10 @@ class FolderImages:
                 batch[row] = image
         return batch
 
+    def __getitems__(self, indices: list[int]) -> list[np.ndarray]:
+        """The images of a whole batch, made in parallel; torch's DataLoader asks for it by this name."""
+        return list(self[indices])
+
     def first(self, count: int) -> "FolderImages":
         """The first `count` files."""
         return FolderImages(self.files[:count], self.size, self.crop, self.threads)
