@@ -75,7 +75,10 @@ def read_image(path: Path) -> Image.Image:
     """One file as RGB."""
     try:
         with Image.open(path) as image:
-            return image.convert("RGB")
+            if image.mode != "RGB":
+                return image.convert("RGB")
+            image.load()
+            return image  # without the copy that converting makes
     except FileNotFoundError as error:
         raise DataError(f"{path} is missing") from error
     except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
