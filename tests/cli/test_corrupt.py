@@ -28,7 +28,7 @@ def test_writes_and_resumes_a_copy(tmp_path, images, capsys):
     arguments = (tmp_path / "photos.npz", "--out", tmp_path / "out", "--corruptions", "contrast", "brightness")
     arguments += ("--severities", 2, 5, "--seed", 4, "--limit", 10)
     assert run(*arguments) == 0
-    assert "2 corruptions written, 0 were there already" in capsys.readouterr().out
+    assert "corruptions written: 2, there already: 0" in capsys.readouterr().out
     stacked = np.load(tmp_path / "out" / "contrast.npy")
     np.testing.assert_array_equal(stacked[10:], corrupt_images(images[:10], "contrast", 5, seed=4))
     (tmp_path / "out" / "contrast.npy").unlink()

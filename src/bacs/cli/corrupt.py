@@ -66,5 +66,5 @@ def corrupt(
     if json:
         print(json_format.dumps({"out": str(out), "images": len(image_set), "written": written, "kept": kept}))
     else:
-        print(f"{out}: {len(written)} corruptions written, {len(kept)} were there already")
+        print(f"{out}: corruptions written: {len(written)}, there already: {len(kept)}")
     return 0
