@@ -51,7 +51,8 @@ def disk_kernel(disk: Disk) -> Float[np.ndarray, "size size"]:
 def _add_shifted(padded, weights, shape):
     _, height, width, _ = shape
     padded = padded.astype(np.float32)
-    total, term = np.zeros(shape, np.float32), np.empty(shape, np.float32)
+    # Rounded weights must not pull a mean that is a whole number below it: 1/256 of a level more prevents that.
+    total, term = np.full(shape, filters.UNIT / 256, np.float32), np.empty(shape, np.float32)
     for row, column in np.argwhere(weights).tolist():
         window = padded[:, row : row + height, column : column + width]
         np.multiply(window, np.float32(weights[row, column]), out=term)

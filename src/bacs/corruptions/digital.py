@@ -8,6 +8,9 @@ from PIL import Image
 
 from bacs.corruptions.constants import Saturation
 
+# In each sixth of the hue circle, what red, green and blue are: 0 value, 1 low, 2 falling, 3 rising.
+_SECTORS = np.array([(0, 2, 1, 1, 3, 0), (3, 0, 0, 2, 1, 1), (1, 1, 3, 0, 0, 2)])
+
 
 def contrast(images, factor: float, generators: list[Generator]):
     """(x - mean) factor + mean, with the mean over the pixels of each channel of each image."""
@@ -20,22 +23,37 @@ def contrast(images, factor: float, generators: list[Generator]):
 
 
 def saturate(images, constants: Saturation, generators: list[Generator]):
-    """HSV saturation times a factor plus an offset, clipped; grey has the hue of red. One channel: unchanged."""
+    """HSV saturation times a factor plus an offset, clipped; grey has the hue of red. One channel: unchanged.
+
+    In float64 and by way of the hue, as the published scripts did: many results are whole numbers but for rounding.
+    """
     if images.shape[3] == 1:
         return images.copy()
-    red, green, blue = (images[..., channel].astype(np.float32) for channel in range(3))
+    red, green, blue = (images[..., channel] / 255 for channel in range(3))
     value = np.maximum(np.maximum(red, green), blue)
     spread = value - np.minimum(np.minimum(red, green), blue)
-    grey = spread == 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        saturation = np.nan_to_num(spread / value) * np.float32(constants.factor) + np.float32(constants.offset)
-        pull = np.minimum(saturation, 1) * value / np.where(grey, 1, spread)
+    coloured, is_green, is_blue = spread > 0, value == green, value == blue
+    hue = np.where(is_blue, red - green, np.where(is_green, blue - red, green - blue))
+    hue /= np.where(coloured, spread, 1)
+    hue += np.where(is_blue, 4.0, np.where(is_green, 2.0, 0.0))
+    hue *= coloured
+    hue /= 6
+    hue += hue < 0
+    hue *= 6
+    saturation = spread / np.where(value == 0, 1, value) * constants.factor + constants.offset
+    np.clip(saturation, 0, 1, out=saturation)
+    sector = hue.astype(np.intp)
+    fraction = hue - sector
+    parts = np.empty((4, *value.shape))
+    parts[0] = value
+    parts[1] = value * (1 - saturation)
+    parts[2] = value * (1 - fraction * saturation)
+    parts[3] = value * (1 - (1 - fraction) * saturation)
+    parts *= 255
+    cells = np.arange(value.size).reshape(value.shape)
     out = np.empty_like(images)
-    for index, channel in enumerate((red, green, blue)):
-        distance = value - channel
-        if index and constants.offset:
-            distance[grey] = 1
-        out[..., index] = np.maximum(value - pull * distance, 0)
+    for channel, order in enumerate(_SECTORS):
+        out[..., channel] = parts.take((order * value.size).take(sector) + cells)
     return out
 
 

@@ -73,8 +73,8 @@ def _interpolate(planes: Float32[np.ndarray, "channels batch height width"], y, 
     channels, batch, height, width = planes.shape
     top, left = np.floor(y), np.floor(x)
     below, right = y - top, x - left
-    top, left = top.astype(np.intp), left.astype(np.intp)
-    start = (np.arange(batch) * (height * width))[:, None, None]
+    top, left = top.astype(np.int32), left.astype(np.int32)
+    start = (np.arange(batch, dtype=np.int32) * (height * width))[:, None, None]
     upper, lower = (_mirror(top + step, height, half_sample) * width + start for step in (0, 1))
     near, far = (_mirror(left + step, width, half_sample) for step in (0, 1))
     corners = [(upper + near, upper + far), (lower + near, lower + far)]
