@@ -22,6 +22,8 @@ def load(path: str | Path, *, model: ModelSource | None = None) -> Any:
     called with the arguments that the checkpoint holds, once a member.
     """
     manifest, tensors = checkpoints.read(path)
+    if manifest["kind"] == "run":
+        return _gathered(Path(path), model)
     try:
         ensemble = _ensemble(manifest, tensors, model)
         if manifest["kind"] == "ensemble":
@@ -33,7 +35,17 @@ def load(path: str | Path, *, model: ModelSource | None = None) -> Any:
             return stream
     except KeyError as error:
         raise CheckpointError(f"{path} is not complete: its manifest lacks {error}") from error
-    raise CheckpointError(f"{path} holds a {manifest['kind']!r}; this version knows ensemble and stream")
+    raise CheckpointError(f"{path} holds a {manifest['kind']!r}; this version knows ensemble, stream and run")
+
+
+def _gathered(run: Path, source: ModelSource | None) -> Ensemble:
+    """The ensemble of a training run's finished members, each a saved ensemble in a folder of its own."""
+    folders = [folder for folder in run.glob("member-*") if (folder / checkpoints.MANIFEST).exists()]
+    if not folders:
+        raise CheckpointError(f"{run} is a training run without a finished member yet; go on with bacs train")
+    folders.sort(key=lambda folder: (len(folder.name), folder.name))  # member-10 after member-9
+    parts = [load(folder, model=source) for folder in folders]
+    return Ensemble([member for part in parts for member in part.members], class_names=parts[0].class_names)
 
 
 def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], source: ModelSource | None) -> Ensemble:

@@ -81,9 +81,10 @@ def fit(
     )
     pixels, targets = checked(images, labels)
     used = preprocessing or preprocessing_of(pixels)
-    state = start(model if device is None else model.to(device), settings)
+    mine = shard.current()
+    state = start(model if device is None else model.to(device), settings, mine)
     while state.epoch < epochs:
-        on_epoch(train_epoch(state, pixels, targets, settings, used, shard=shard.current(), on_batch=on_batch))
+        on_epoch(train_epoch(state, pixels, targets, settings, used, shard=mine, on_batch=on_batch))
     # Back to plain memory: a checkpoint would not keep the other layout, and both must predict the same bits.
     model.to(memory_format=torch.contiguous_format)  # pyrefly: ignore[no-matching-overload]
     return at_mean(model, state.posterior, pixels, used, batch_size=batch_size, seed=seed)

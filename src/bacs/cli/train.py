@@ -1,0 +1,98 @@
+"""`bacs train`: an ensemble by a recipe."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+
+from bacs.errors import BacsError
+from bacs.training import curves, distributed, folder
+from bacs.training import recipe as recipes
+from bacs.training.run import train as train_ensemble
+
+
+def train(
+    recipe: Annotated[Path, tyro.conf.Positional],
+    *,
+    out: Path,
+    members: tuple[int, ...] = (),
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    threads: int | None = None,
+    address: str | None = None,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+    checkpoint_every: int = 1,
+    tensorboard: bool = False,
+) -> int:
+    """Train the members of an ensemble by a recipe. The same command goes on with what was interrupted.
+
+    Example: bacs train recipes/cifar10-small.toml --out runs/cifar10
+
+    Args:
+        recipe: TOML file that says how to train; recipes/ has those of the paper and small ones.
+        out: Folder of the run. bacs.load(out) opens the members that are finished, at any time.
+        members: Which members to train here, such as 0 1 2; all by default. Copy finished folders together.
+        engine: Where members train: processes on this machine, or a Ray cluster.
+        workers: Members that train at the same time on this machine; by default one for every core.
+        threads: Threads of each; by default an equal share of the cores. With 1, runs agree bit for bit.
+        address: Address of the Ray cluster.
+        data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
+        device: cpu or cuda.
+        checkpoint_every: Epochs between checkpoints.
+        tensorboard: Also write event files for TensorBoard into the run's folder.
+    """
+    console = Console(stderr=True)
+    plan = recipes.read(recipe)
+    chosen = list(members) or None
+    try:
+        if distributed.launched():
+            distributed.train(plan, out, members=chosen, data_dir=data_dir, device=device, console=console)
+        else:
+            train_ensemble(
+                plan,
+                out,
+                members=chosen,
+                engine=engine,
+                workers=workers,
+                threads=threads,
+                address=address,
+                data_dir=data_dir,
+                device=device,
+                checkpoint_every=checkpoint_every,
+                use_tensorboard=tensorboard,
+                console=console,
+            )
+    except KeyboardInterrupt:
+        console.print(
+            f"\nStopped. The same command goes on from the last checkpoint; finished members are in {out}:\n"
+            f"  {' '.join(['bacs', *sys.argv[1:]])}",
+            soft_wrap=True,
+            highlight=False,
+        )
+        return 130
+    if os.environ.get("RANK", "0") == "0":
+        report(out, plan.members, console)
+    return 0
+
+
+def report(out: Path, members: int, console: Console) -> None:
+    """Prints the scores of the finished members and draws their curves."""
+    done = [index for index in range(members) if folder.is_finished(out, index)]
+    logs = {}
+    for index in done:
+        about = folder.about(out, index)
+        logs[index] = about.get("log", [])
+        for where, scores in about.get("scores", {}).items():
+            text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            console.print(f"member {index}  {where:<12}  {text}", highlight=False)
+    console.print(f"{len(done)} of {members} members are finished: bacs.load({str(out)!r})", highlight=False)
+    try:
+        curves.plot(logs, out / "curves.png")
+    except BacsError as error:
+        console.print(str(error), highlight=False)
+    else:
+        console.print(f"training curves: {out / 'curves.png'}", highlight=False)

@@ -1,0 +1,57 @@
+"""Several processes for one member, on as many GPUs or CPU cores: `torchrun --nproc-per-node 4 -m bacs train ...`."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from torch import distributed
+
+from bacs.training import folder, watch
+from bacs.training.member import MemberJob, train_member
+from bacs.training.recipe import Recipe
+from bacs.training.run import check
+
+
+def launched() -> bool:
+    """Whether torchrun started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "MASTER_ADDR" in os.environ
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    *,
+    members: list[int] | None,
+    data_dir: Path | None,
+    device: str,
+    console: Console,
+) -> None:
+    """Trains one member after another, each on all processes; the first process writes and reports."""
+    on_gpu = device.startswith("cuda")
+    if on_gpu:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    check(recipe, data_dir)
+    # The first process alone refreshes statistics and scores a member; the others wait for it that long.
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12))
+    try:
+        leads = distributed.get_rank() == 0
+        if leads:
+            folder.open_run(out, recipe)
+        distributed.barrier()
+        chosen = list(range(recipe.members)) if members is None else members
+        todo = [index for index in chosen if not folder.is_finished(out, index)]
+        distributed.barrier()
+        jobs = [MemberJob(recipe, index, out, data_dir, device) for index in todo]
+        if leads:
+            with watch.watching(out, todo, recipe.epochs, console):
+                for job in jobs:
+                    train_member(job)
+        else:
+            for job in jobs:
+                train_member(job)
+        distributed.barrier()
+    finally:
+        distributed.destroy_process_group()

@@ -1,0 +1,88 @@
+"""`train`: a whole ensemble by a recipe, member by member, on this machine or a cluster."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bacs import engine as engines
+from bacs.errors import RecipeError
+from bacs.training import folder, tensorboard, watch
+from bacs.training.member import MemberJob, build, datasets, train_member
+from bacs.training.recipe import Recipe
+
+
+def train(
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    members: list[int] | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    threads: int | None = None,
+    address: str | None = None,
+    data_dir: str | Path | None = None,
+    device: str = "cpu",
+    checkpoint_every: int = 1,
+    use_tensorboard: bool = False,
+    console: Console | None = None,
+) -> list[dict[str, Any]]:
+    """What is known of each trained member; `bacs.load(out)` has the members themselves, at any time.
+
+    Members that are finished are left alone, an unfinished one goes on after its last checkpoint: calling again with
+    the same arguments is how a run is resumed.
+
+    Args:
+        members: which of the recipe's members to train here; all if None.
+        engine: `local` or `ray`; see `bacs.engine.run`.
+        workers: members that train at the same time; None: one for every core, as far as there are members.
+        threads: of torch in each of them; None: an equal share of the cores. With 1, runs agree bit for bit.
+        checkpoint_every: epochs between checkpoints.
+    """
+    place = Path(out)
+    chosen = list(range(recipe.members)) if members is None else members
+    for index in chosen:
+        if not 0 <= index < recipe.members:
+            raise ValueError(f"members must be 0..{recipe.members - 1}, got {index}")
+    if checkpoint_every < 1:
+        raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
+    if use_tensorboard:
+        tensorboard.check()
+    check(recipe, data_dir)
+    folder.open_run(place, recipe)
+    todo = [index for index in chosen if not folder.is_finished(place, index)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = max(1, min(workers or cores, len(todo)))
+    jobs = [
+        MemberJob(
+            recipe,
+            index,
+            place.absolute(),
+            None if data_dir is None else Path(data_dir).absolute(),
+            device,
+            checkpoint_every,
+            use_tensorboard,
+        )
+        for index in todo
+    ]
+    with watch.watching(place, todo, recipe.epochs, console or Console(stderr=True)):
+        engines.run(
+            train_member,
+            jobs,
+            engine=engine,
+            workers=workers,
+            threads=threads or max(1, cores // workers),
+            gpus=1 if device.startswith("cuda") else 0,
+            address=address,
+        )
+    return [folder.about(place, index) for index in chosen]
+
+
+def check(recipe: Recipe, data_dir: str | Path | None) -> None:
+    """Raises before any work is done if the data are missing or the model cannot be built."""
+    train_set, _ = datasets(recipe, None if data_dir is None else Path(data_dir))
+    try:
+        build(recipe, 0, len(train_set.classes))
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"the model cannot be built: {error}") from error

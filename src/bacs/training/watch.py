@@ -1,0 +1,89 @@
+"""What a person sees of a run: one progress line a member on a terminal, one text line an epoch elsewhere.
+
+Everything is read from the run's folder, so it is the same for members that train here, in other processes or on
+other machines.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from bacs.training import folder
+
+
+@contextmanager
+def watching(out: Path, members: list[int], epochs: int, console: Console) -> Iterator[None]:
+    """Shows the progress of these members for a while."""
+    stop = threading.Event()
+    show = _bars if console.is_terminal else _lines
+    thread = threading.Thread(target=show, args=(out, members, epochs, console, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def describe(log: list[dict[str, Any]], epochs: int) -> str:
+    """Epoch, learning rate, loss, accuracy, speed and time left after the last logged epoch."""
+    if not log:
+        return f"epoch 0/{epochs}"
+    last = log[-1]
+    left = (epochs - last["epoch"]) * last["seconds"]
+    return (
+        f"epoch {last['epoch']}/{epochs}  lr {last['learning_rate']:.4g}  loss {last['loss']:.3f}  "
+        f"accuracy {last['accuracy']:.3f}  {last['images_per_second']:.0f} images/s  {clock(left)} left"
+    )
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds: 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _bars(out: Path, members: list[int], epochs: int, console: Console, stop: threading.Event) -> None:
+    columns = (TextColumn("member {task.fields[member]}"), BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=console) as progress:
+        tasks = {index: progress.add_task("waiting", total=epochs, member=index) for index in members}
+        while True:
+            ending = stop.wait(0.5)
+            for index, task in tasks.items():
+                log = folder.read_log(out, index)
+                now = _now(out, index)
+                if folder.is_finished(out, index):
+                    progress.update(task, completed=epochs, description=describe(log, epochs))
+                elif log or now:
+                    inside = now.get("images", 0) / now["of"] if now.get("epoch") == len(log) else 0.0
+                    progress.update(task, completed=len(log) + inside, description=describe(log, epochs))
+            if ending:
+                return
+
+
+def _lines(out: Path, members: list[int], epochs: int, console: Console, stop: threading.Event) -> None:
+    shown = {index: len(folder.read_log(out, index)) for index in members}
+    while True:
+        ending = stop.wait(0.5)
+        for index in members:
+            log = folder.read_log(out, index)
+            for count in range(shown[index], len(log)):
+                console.print(f"member {index}  {describe(log[: count + 1], epochs)}", soft_wrap=True, highlight=False)
+            shown[index] = max(shown[index], len(log))
+        if ending:
+            return
+
+
+def _now(out: Path, index: int) -> dict[str, Any]:
+    """Where a member is at this moment, as far as it has said so."""
+    try:
+        return json.loads(folder.now_file(out, index).read_text())
+    except FileNotFoundError:
+        return {}
