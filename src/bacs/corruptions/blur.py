@@ -10,8 +10,8 @@ from scipy import fft, ndimage
 from bacs.corruptions import filters
 from bacs.corruptions.constants import Disk, Glass, Motion, Zoom
 
-_FEW_TAPS = 40  # above, a Fourier transform is faster than adding up shifted copies
-_FFT_UNIT = 2.0**28  # leaves results of up to 36 bits: a double transform returns them to well within 1/2
+_FEW_TAPS = 20  # above, a Fourier transform is faster than adding up shifted copies
+_UNIT = 2.0**40  # holds float32 weights exactly, and leaves results of 48 bits, exact in float64
 
 
 def gaussian_blur(images, sigma: float, generators: list[Generator]):
@@ -21,62 +21,61 @@ def gaussian_blur(images, sigma: float, generators: list[Generator]):
 
 def defocus_blur(images, disk: Disk, generators: list[Generator]):
     """Convolution with a disk whose rim is softened; the image is mirrored about its edge pixels."""
-    kernel = disk_kernel(disk)
-    reach = len(kernel) // 2
+    weights = disk_weights(disk)
+    reach = len(weights) // 2
     padded = np.pad(images, [(0, 0), (reach, reach), (reach, reach), (0, 0)], mode="reflect")
-    if np.count_nonzero(kernel) <= _FEW_TAPS:
-        return _add_shifted(padded, filters.exact_weights(kernel), images.shape)
-    return np.stack([_fourier(image, kernel, images.shape[1:]) for image in padded])
+    if np.count_nonzero(weights) <= _FEW_TAPS:
+        return _add_shifted(padded, weights, images.shape)
+    return np.stack([_fourier(image, disk, images.shape[1:]) for image in padded])
 
 
 @lru_cache
-def disk_kernel(disk: Disk) -> Float[np.ndarray, "size size"]:
-    """The disk, softened by a 3 x 3 (radius above 8: 5 x 5) Gaussian inside a square of at least 17 x 17.
+def disk_weights(disk: Disk) -> Float[np.ndarray, "size size"]:
+    """2^40 times the disk, softened by a 3 x 3 (radius above 8: 5 x 5) Gaussian in a square of at least 17 x 17.
 
-    A disk that fills its square (radius 8, 10) is mirrored at the border by the softening, so that its sum is 1.01.
+    In float32, as OpenCV keeps it: whether a flat region keeps its value hangs on that. A disk that fills its
+    square (radius 8, 10) is mirrored at the border by the softening, so that its sum is 1.01.
     """
     reach = max(8, int(disk.radius))
     offsets = np.arange(-reach, reach + 1)
-    kernel = (offsets[:, None] ** 2 + offsets[None] ** 2 <= disk.radius**2).astype(np.float64)
+    kernel = (offsets[:, None] ** 2 + offsets[None] ** 2 <= disk.radius**2).astype(np.float32)
     kernel /= kernel.sum()
     taps = np.arange(-1, 2) if disk.radius <= 8 else np.arange(-2, 3)
     rim = np.exp(-(taps**2) / (2 * disk.rim_sigma**2))
-    for axis in (0, 1):
-        kernel = ndimage.correlate1d(kernel, rim / rim.sum(), axis=axis, mode="mirror")
-    kernel[kernel < 1e-9] = 0  # far below what a byte can show
-    margin = int(np.argmax(kernel.any(axis=0)))
-    return kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
+    rim = (rim / rim.sum()).astype(np.float32)
+    for axis in (1, 0):
+        kernel = ndimage.correlate1d(kernel, rim, axis=axis, mode="mirror")
+    weights = np.rint(kernel.astype(np.float64) * _UNIT)
+    margin = int(np.argmax(weights.any(axis=0)))
+    return weights[margin : len(weights) - margin, margin : len(weights) - margin]
 
 
 def _add_shifted(padded, weights, shape):
     _, height, width, _ = shape
-    padded = padded.astype(np.float32)
-    # Rounded weights must not pull a mean that is a whole number below it: 1/256 of a level more prevents that.
-    total, term = np.full(shape, filters.UNIT / 256, np.float32), np.empty(shape, np.float32)
+    padded = padded.astype(np.float64)
+    total, term = np.zeros(shape), np.empty(shape)
     for row, column in np.argwhere(weights).tolist():
-        window = padded[:, row : row + height, column : column + width]
-        np.multiply(window, np.float32(weights[row, column]), out=term)
+        np.multiply(padded[:, row : row + height, column : column + width], weights[row, column], out=term)
         total += term
-    total *= 1 / filters.UNIT
+    total *= 1 / _UNIT
     return np.minimum(total, 255, out=total).astype(np.uint8)
 
 
-def _fourier(padded, kernel, shape):
+def _fourier(padded, disk: Disk, shape):
     """Exact: the true result is an integer, and rounding takes away the error of the transform."""
     height, width, _ = shape
     size = (fft.next_fast_len(padded.shape[0], True), fft.next_fast_len(padded.shape[1], True))
     spectrum = fft.rfft2(padded.transpose(2, 0, 1).astype(np.float64), size)
-    spectrum *= _disk_spectrum(kernel.tobytes(), len(kernel), size)
-    start = len(kernel) - 1
-    total = fft.irfft2(spectrum, size)[:, start : start + height, start : start + width]
-    total = np.rint(total) * (1 / _FFT_UNIT)
+    spectrum *= _disk_spectrum(disk, size)
+    start = len(disk_weights(disk)) - 1
+    total = np.rint(fft.irfft2(spectrum, size)[:, start : start + height, start : start + width])
+    total *= 1 / _UNIT
     return np.minimum(total, 255, out=total).astype(np.uint8).transpose(1, 2, 0)
 
 
 @lru_cache(maxsize=16)
-def _disk_spectrum(kernel: bytes, length: int, size: tuple[int, int]):
-    weights = filters.exact_weights(np.frombuffer(kernel).reshape(length, length), _FFT_UNIT)
-    return fft.rfft2(weights, size)
+def _disk_spectrum(disk: Disk, size: tuple[int, int]):
+    return fft.rfft2(disk_weights(disk), size)
 
 
 def motion_blur(images, motion: Motion, generators: list[Generator]):

@@ -15,7 +15,7 @@ from scipy import fft, ndimage
 
 _SHAPE = (480, 720)
 _FREQUENCIES = np.sqrt(np.geomspace(0.004, 0.5, 9)[1:] * np.geomspace(0.004, 0.5, 9)[:-1])  # cycles per pixel
-_PERCENTS = (0, 1, 10, 25, 50, 75, 90, 99, 100)
+_PERCENTS = (0, 0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
 
 
 class _Picture(NamedTuple):
@@ -37,48 +37,48 @@ _PICTURES = (
         tint=0.75,
         spectrum=(0, -1.24, -1.74, -2.39, -2.76, -2.99, -3.16, -3.63),
         quantiles=(
-            (5, 31, 46, 57, 74, 95, 115, 150, 215),
-            (80, 116, 128, 137, 148, 160, 171, 190, 235),
-            (90, 134, 146, 155, 166, 176, 186, 202, 240),
+            (15, 24, 31, 40, 46, 57, 74, 95, 115, 127, 150, 169, 201),
+            (99, 111, 116, 123, 128, 137, 148, 160, 171, 178, 190, 205, 230),
+            (115, 129, 134, 141, 146, 155, 166, 176, 186, 191, 202, 216, 235),
         ),
     ),
     _Picture(
-        crystals=2600,
-        length=110,
+        crystals=2200,
+        length=120,
         branches=0,
         cloud=0.35,
         tint=0.05,
         spectrum=(0, -0.8, -1.03, -1.44, -1.66, -2.25, -2.71, -3.36),
         quantiles=(
-            (80, 138, 173, 189, 204, 216, 225, 241, 255),
-            (80, 140, 176, 193, 209, 221, 230, 245, 255),
-            (80, 146, 184, 202, 218, 231, 240, 250, 255),
+            (55, 104, 138, 162, 173, 189, 204, 216, 225, 230, 241, 248, 253),
+            (56, 104, 140, 165, 176, 193, 209, 221, 230, 235, 245, 252, 255),
+            (60, 109, 146, 172, 184, 202, 218, 231, 240, 244, 250, 253, 255),
         ),
     ),
     _Picture(
-        crystals=2200,
-        length=26,
+        crystals=4200,
+        length=30,
         branches=5,
         cloud=0.3,
         tint=0.05,
-        spectrum=(0, -1.16, -1.16, -1.43, -1.71, -2.03, -2.39, -2.97),
+        spectrum=(-0.35, -1.16, -1.16, -1.43, -1.71, -2.03, -2.39, -2.97),
         quantiles=(
-            (20, 69, 102, 120, 138, 155, 171, 218, 255),
-            (30, 84, 118, 135, 153, 170, 186, 234, 255),
-            (35, 92, 129, 147, 165, 183, 201, 249, 255),
+            (15, 41, 69, 91, 102, 120, 138, 155, 171, 183, 218, 243, 251),
+            (24, 53, 84, 105, 118, 135, 153, 170, 186, 199, 234, 255, 255),
+            (31, 60, 92, 115, 129, 147, 165, 183, 201, 214, 249, 255, 255),
         ),
     ),
     _Picture(
-        crystals=420,
-        length=85,
-        branches=14,
+        crystals=900,
+        length=100,
+        branches=18,
         cloud=0.4,
         tint=0.0,
-        spectrum=(0, -0.27, -0.71, -1.2, -1.6, -2.09, -2.56, -3.02),
+        spectrum=(0.35, -0.27, -0.71, -1.2, -1.6, -2.09, -2.56, -3.02),
         quantiles=(
-            (10, 34, 59, 79, 107, 140, 174, 233, 255),
-            (20, 45, 70, 91, 119, 151, 183, 238, 255),
-            (30, 57, 83, 104, 131, 161, 192, 243, 255),
+            (14, 24, 34, 48, 59, 79, 107, 140, 174, 195, 233, 252, 255),
+            (25, 35, 45, 60, 70, 91, 119, 151, 183, 203, 238, 255, 255),
+            (36, 45, 57, 72, 83, 104, 131, 161, 192, 211, 243, 255, 255),
         ),
     ),
 )
@@ -141,7 +141,11 @@ def _shape_spectrum(field, spectrum: tuple[float, ...]) -> Float[np.ndarray, "he
     bins = np.clip(((place - place.min()) / (place.max() - place.min()) * 40).astype(int), 0, 39)
     power = np.bincount(bins.ravel(), weights=(abs(transform) ** 2).ravel(), minlength=40)
     power /= np.maximum(np.bincount(bins.ravel(), minlength=40), 1)
-    wanted = np.interp(place, np.log(_FREQUENCIES), spectrum)
+    # Below the lowest band power goes on rising as it does there: large shades are what makes windows differ.
+    lowest = spectrum[0] + (spectrum[0] - spectrum[1]) * 2
+    step = np.log(_FREQUENCIES[1] / _FREQUENCIES[0])
+    known = np.concatenate([[np.log(_FREQUENCIES[0]) - 2 * step], np.log(_FREQUENCIES)])
+    wanted = np.interp(place, known, (lowest, *spectrum))
     transform *= np.sqrt(10**wanted / np.maximum(power[bins], 1e-12))
     transform[0, 0] = 0
     return _standard(fft.irfft2(transform, _SHAPE))
