@@ -99,6 +99,8 @@ def initialised(build: Callable[[], nn.Module], seed: int) -> nn.Module:
 
 def checked(images: Any, labels: np.ndarray | Tensor) -> tuple[Any, Tensor]:
     """Images as a uint8 NHWC tensor (or as the lazy sequence they are) and int64 labels, one each."""
+    if isinstance(images, np.ndarray) and not images.flags.writeable:
+        images = images.copy()  # torch warns of read-only memory
     pixels = torch.from_numpy(images) if isinstance(images, np.ndarray) else images
     targets = torch.as_tensor(labels)
     if isinstance(pixels, Tensor) and pixels.dtype != torch.uint8:

@@ -57,9 +57,10 @@ def datasets(recipe: Recipe, data_dir: Path | None) -> tuple[ImageSet, ImageSet]
     return train, test
 
 
-def build(recipe: Recipe, seed: int, classes: int) -> nn.Module:
-    """The recipe's model with random weights that depend on the seed alone."""
-    arguments = {"classes": classes} | {key: value for key, value in recipe.model.items() if key != "name"}
+def build(recipe: Recipe, seed: int, train: ImageSet) -> nn.Module:
+    """The recipe's model for these classes and channels, with random weights that depend on the seed alone."""
+    fitting = {"classes": len(train.classes), "channels": train.images.shape[-1]}
+    arguments = fitting | {key: value for key, value in recipe.model.items() if key != "name"}
     return initialised(lambda: models.build(recipe.model["name"], **arguments), seed)
 
 
@@ -74,7 +75,7 @@ def _train(job: MemberJob, mine: shard.Shard) -> dict[str, Any]:
     images, labels = checked(train.images, train.labels)
     preprocessing = job.recipe.given_preprocessing() or preprocessing_of(images)
     settings = job.recipe.settings(member_seed(job.recipe.seed, job.index))
-    current = start(build(job.recipe, settings.seed, len(train.classes)).to(job.device), settings, mine)
+    current = start(build(job.recipe, settings.seed, train).to(job.device), settings, mine)
     where, log = folder.state_folder(job.out, job.index), []
     if (where / checkpoints.MANIFEST).exists():
         log = state.load(where, current)

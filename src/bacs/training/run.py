@@ -83,6 +83,6 @@ def check(recipe: Recipe, data_dir: str | Path | None) -> None:
     """Raises before any work is done if the data are missing or the model cannot be built."""
     train_set, _ = datasets(recipe, None if data_dir is None else Path(data_dir))
     try:
-        build(recipe, 0, len(train_set.classes))
+        build(recipe, 0, train_set)
     except (TypeError, ValueError) as error:
         raise RecipeError(f"the model cannot be built: {error}") from error
