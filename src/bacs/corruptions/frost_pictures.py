@@ -25,17 +25,17 @@ class _Picture(NamedTuple):
     cloud: float  # share of the ground
     tint: float  # how far red and blue have clouds of their own
     spectrum: tuple[float, ...]  # log10 of the power at _FREQUENCIES
-    quantiles: tuple[tuple[float, ...], ...]  # of red, green and blue at _PERCENTS
+    quantiles: tuple[tuple[int, ...], ...]  # of red, green and blue at _PERCENTS
 
 
 _PICTURES = (
     _Picture(
         crystals=2600,
-        length=40,
+        length=40.0,
         branches=0,
         cloud=0.8,
         tint=0.75,
-        spectrum=(0, -1.24, -1.74, -2.39, -2.76, -2.99, -3.16, -3.63),
+        spectrum=(0.0, -1.24, -1.74, -2.39, -2.76, -2.99, -3.16, -3.63),
         quantiles=(
             (15, 24, 31, 40, 46, 57, 74, 95, 115, 127, 150, 169, 201),
             (99, 111, 116, 123, 128, 137, 148, 160, 171, 178, 190, 205, 230),
@@ -44,11 +44,11 @@ _PICTURES = (
     ),
     _Picture(
         crystals=2200,
-        length=120,
+        length=120.0,
         branches=0,
         cloud=0.35,
         tint=0.05,
-        spectrum=(0, -0.8, -1.03, -1.44, -1.66, -2.25, -2.71, -3.36),
+        spectrum=(0.0, -0.8, -1.03, -1.44, -1.66, -2.25, -2.71, -3.36),
         quantiles=(
             (55, 104, 138, 162, 173, 189, 204, 216, 225, 230, 241, 248, 253),
             (56, 104, 140, 165, 176, 193, 209, 221, 230, 235, 245, 252, 255),
@@ -57,7 +57,7 @@ _PICTURES = (
     ),
     _Picture(
         crystals=4200,
-        length=30,
+        length=30.0,
         branches=5,
         cloud=0.3,
         tint=0.05,
@@ -70,7 +70,7 @@ _PICTURES = (
     ),
     _Picture(
         crystals=900,
-        length=100,
+        length=100.0,
         branches=18,
         cloud=0.4,
         tint=0.0,
@@ -96,7 +96,7 @@ def _draw(number: int, picture: _Picture) -> UInt8[np.ndarray, "height width 3"]
     ice = ndimage.gaussian_filter(_crystals(picture, generator), 0.6, mode="wrap")
     ground = _shape_spectrum(generator.random(_SHAPE) - 0.5, picture.spectrum)
     field = _shape_spectrum((1 - picture.cloud) * _standard(ice) + picture.cloud * ground, picture.spectrum)
-    warm = _shape_spectrum(generator.random(_SHAPE) - 0.5, (0, -1.5, -2.5, -3.5, -4.5, -5.5, -6.5, -7.5))
+    warm = _shape_spectrum(generator.random(_SHAPE) - 0.5, (0.0, -1.5, -2.5, -3.5, -4.5, -5.5, -6.5, -7.5))
     channels = [
         _match(field + sign * picture.tint * warm, values)
         for sign, values in zip((1, 0, -0.5), picture.quantiles, strict=True)
@@ -155,7 +155,7 @@ def _standard(field):
     return (field - field.mean()) / field.std()
 
 
-def _match(field, quantiles: tuple[float, ...]) -> Float[np.ndarray, "height width"]:
+def _match(field, quantiles: tuple[int, ...]) -> Float[np.ndarray, "height width"]:
     """`field` with its values moved, in their order, onto the wanted quantiles."""
     rank = np.empty(field.size)
     rank[np.argsort(field, axis=None, kind="stable")] = np.linspace(0, 100, field.size)
