@@ -93,10 +93,10 @@ def zoom_blur(images, zoom: Zoom, generators: list[Generator]):
     factors = zoom_factors(zoom)
     for factor in factors.tolist():
         columns = filters.centre_zoom(width, factor)
-        columns = filters.Interpolation(
-            *((index[:, None] * channels + np.arange(channels)).ravel() for index in columns[:2]),
-            columns.fraction.repeat(channels),
+        lower, upper = (
+            (index[:, None] * channels + np.arange(channels)).ravel() for index in (columns.lower, columns.upper)
         )
+        columns = filters.Interpolation(lower, upper, columns.fraction.repeat(channels))
         tall = filters.interpolate(lines, filters.centre_zoom(height, factor), axis=1)
         total += filters.interpolate(tall, columns, axis=2).reshape(images.shape)
     total /= np.float32(len(factors) + 1)

@@ -30,7 +30,8 @@ def grey(channels: list[np.ndarray]) -> np.ndarray:
     """Luma of red, green and blue; one channel is its own."""
     if len(channels) == 1:
         return channels[0]
-    return sum(channel * np.float32(part) for channel, part in zip(channels, (0.299, 0.587, 0.114), strict=True))
+    red, green, blue = channels
+    return red * np.float32(0.299) + green * np.float32(0.587) + blue * np.float32(0.114)
 
 
 def _flakes(shape: tuple[int, int], constants: Snow, generator: Generator) -> UInt8[np.ndarray, "height width"]:
