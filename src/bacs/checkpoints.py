@@ -8,6 +8,7 @@ a stranger's checkpoint runs none of its code.
 import hashlib
 import json
 import os
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def write(path: str | Path, manifest: dict[str, Any], tensors: dict[str, dict[st
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file; a run is saved as a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+    if folder.is_dir() and not (folder / MANIFEST).exists() and not all(map(_is_ours, folder.iterdir())):
         raise CheckpointError(f"{folder} holds something else (no {MANIFEST} in it); choose an empty or new folder")
     files: dict[str, dict[str, Any]] = {}
     try:
@@ -45,9 +46,9 @@ def write(path: str | Path, manifest: dict[str, Any], tensors: dict[str, dict[st
             f"could not save to {folder}: {error.strerror or error}; what was there is intact"
         ) from error
     kept = {entry["file"] for entry in files.values()}
-    for stale in folder.glob("*.safetensors"):
-        if stale.name not in kept:
-            stale.unlink()
+    for stale in folder.iterdir():
+        if _is_ours(stale) and stale.name not in kept:
+            stale.unlink(missing_ok=True)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
@@ -85,6 +86,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if manifest["format"] != FORMAT:
         raise CheckpointError(f"{file} has format {manifest['format']}, this version reads {FORMAT}; update bacs")
     return manifest
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a write made this file: tensors named by content, or what a kill in the middle of it left behind."""
+    return re.fullmatch(r".+-[0-9a-f]{12}\.safetensors|\..+\.\d+\.tmp", file.name) is not None
 
 
 def replace(file: Path, data: bytes) -> None:

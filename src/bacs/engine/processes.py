@@ -11,20 +11,23 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 import torch
 
 from bacs.engine.outcome import Outcome, attempt, lost, portable
 
-CONTEXT = get_context("spawn")  # torch's threads do not survive a fork
+# Workers fork from a small server that has only imported torch: they start at once, and inherit no thread of ours.
+SERVED = "forkserver" in get_all_start_methods()
+CONTEXT: Any = get_context("forkserver" if SERVED else "spawn")
+PRELOADED = ["bacs", "torch._dynamo"]  # the latter is what torch imports when it makes an optimiser
 
 
 class Worker(NamedTuple):
-    process: SpawnProcess
+    process: BaseProcess
     pipe: Connection
 
 
@@ -66,6 +69,8 @@ def outcomes(
 
 def start(function: Callable[[Any], Any], threads: int) -> Worker:
     """A new worker process that waits for jobs."""
+    if SERVED:
+        CONTEXT.set_forkserver_preload(PRELOADED)
     ours, theirs = CONTEXT.Pipe()
     process = CONTEXT.Process(target=_work, args=(function, threads, theirs), daemon=True)
     process.start()

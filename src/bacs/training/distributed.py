@@ -8,6 +8,7 @@ import torch
 from rich.console import Console
 from torch import distributed
 
+from bacs.data.locate import data_root
 from bacs.training import folder, watch
 from bacs.training.member import MemberJob, train_member
 from bacs.training.recipe import Recipe
@@ -33,7 +34,8 @@ def train(
     if on_gpu:
         device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(device)
-    check(recipe, data_dir)
+    root = data_root(data_dir)
+    check(recipe, root)
     # The first process alone refreshes statistics and scores a member; the others wait for it that long.
     distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12))
     try:
@@ -44,7 +46,7 @@ def train(
         chosen = list(range(recipe.members)) if members is None else members
         todo = [index for index in chosen if not folder.is_finished(out, index)]
         distributed.barrier()
-        jobs = [MemberJob(recipe, index, out, data_dir, device) for index in todo]
+        jobs = [MemberJob(recipe, index, out, root, device) for index in todo]
         if leads:
             with watch.watching(out, todo, recipe.epochs, console):
                 for job in jobs:

@@ -31,7 +31,7 @@ class MemberJob:
     recipe: Recipe
     index: int
     out: Path
-    data_dir: Path | None = None
+    data_dir: Path
     device: str = "cpu"
     checkpoint_every: int = 1  # epochs
     tensorboard: bool = False
@@ -48,7 +48,7 @@ def train_member(job: MemberJob) -> dict[str, Any]:
         return _train(job, mine)
 
 
-def datasets(recipe: Recipe, data_dir: Path | None) -> tuple[ImageSet, ImageSet]:
+def datasets(recipe: Recipe, data_dir: Path) -> tuple[ImageSet, ImageSet]:
     """Training images and held-out images of a recipe's data set."""
     train = first(data.load(recipe.data, split="train", data_dir=data_dir), recipe.limit)
     test = first(data.load(recipe.data, split="test", data_dir=data_dir), recipe.limit)

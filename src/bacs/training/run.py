@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from bacs import engine as engines
+from bacs.data.locate import data_root
 from bacs.errors import RecipeError
 from bacs.training import folder, tensorboard, watch
 from bacs.training.member import MemberJob, build, datasets, train_member
@@ -49,7 +50,8 @@ def train(
         raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
     if use_tensorboard:
         tensorboard.check()
-    check(recipe, data_dir)
+    root = data_root(data_dir)
+    check(recipe, root)
     folder.open_run(place, recipe)
     todo = [index for index in chosen if not folder.is_finished(place, index)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -59,7 +61,7 @@ def train(
             recipe,
             index,
             place.absolute(),
-            None if data_dir is None else Path(data_dir).absolute(),
+            root.absolute(),
             device,
             checkpoint_every,
             use_tensorboard,
@@ -79,9 +81,9 @@ def train(
     return [folder.about(place, index) for index in chosen]
 
 
-def check(recipe: Recipe, data_dir: str | Path | None) -> None:
+def check(recipe: Recipe, data_dir: Path) -> None:
     """Raises before any work is done if the data are missing or the model cannot be built."""
-    train_set, _ = datasets(recipe, None if data_dir is None else Path(data_dir))
+    train_set, _ = datasets(recipe, data_dir)
     try:
         build(recipe, 0, train_set)
     except (TypeError, ValueError) as error:
