@@ -62,20 +62,23 @@ def _add_shifted(padded, weights, shape):
 
 
 def _fourier(padded, disk: Disk, shape):
-    """Exact: the true result is an integer, and rounding takes away the error of the transform."""
-    height, width, _ = shape
+    """Exact: before scaling, the true result is an integer; half of one more takes away the error of the transform."""
+    height, width, channels = shape
     size = (fft.next_fast_len(padded.shape[0], True), fft.next_fast_len(padded.shape[1], True))
-    spectrum = fft.rfft2(padded.transpose(2, 0, 1).astype(np.float64), size)
-    spectrum *= _disk_spectrum(disk, size)
     start = len(disk_weights(disk)) - 1
-    total = np.rint(fft.irfft2(spectrum, size)[:, start : start + height, start : start + width])
-    total *= 1 / _UNIT
-    return np.minimum(total, 255, out=total).astype(np.uint8).transpose(1, 2, 0)
+    out = np.empty(shape, np.uint8)
+    for channel in range(channels):  # one at a time stays in the cache
+        spectrum = fft.rfft2(padded[..., channel].astype(np.float64), size, overwrite_x=True)
+        spectrum *= _disk_spectrum(disk, size)
+        total = fft.irfft2(spectrum, size, overwrite_x=True)[start : start + height, start : start + width]
+        total += 0.5 / _UNIT
+        out[..., channel] = np.minimum(total, 255, out=total)
+    return out
 
 
 @lru_cache(maxsize=16)
 def _disk_spectrum(disk: Disk, size: tuple[int, int]):
-    return fft.rfft2(disk_weights(disk), size)
+    return fft.rfft2(disk_weights(disk) / _UNIT, size)
 
 
 def motion_blur(images, motion: Motion, generators: list[Generator]):
