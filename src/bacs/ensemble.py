@@ -13,6 +13,7 @@ from bacs.adaptation import norm_statistics, offline
 from bacs.adaptation.forward import forward
 from bacs.architecture import Architecture, architecture_of
 from bacs.inputs import Images
+from bacs.layout import arranged
 from bacs.parameters import check_fit
 from bacs.posteriors import Posterior
 from bacs.preprocessing import Preprocessing, to_model
@@ -47,7 +48,7 @@ class Member:
 
     def prepare(self, batch: Tensor) -> Tensor:
         """The batch as this member's model takes it."""
-        return to_model(batch, self.preprocessing, self.like)
+        return arranged(to_model(batch, self.preprocessing, self.like), self.model)
 
 
 @dataclass(frozen=True)

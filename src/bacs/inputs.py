@@ -115,7 +115,10 @@ def _take(source: Tensor | Sequence[Any], positions: Tensor, *, in_order: bool) 
         if in_order:  # a slice is a view: no copy of the images
             return source[int(positions[0]) : int(positions[-1]) + 1]
         return source[positions]
-    return torch.stack([_image(source[i]) for i in positions.tolist()])
+    # torch's optional protocol for many items at once, which lets a folder decode its images in parallel.
+    many = getattr(source, "__getitems__", None)
+    items = [source[i] for i in positions.tolist()] if many is None else many(positions.tolist())
+    return torch.stack([_image(item) for item in items])
 
 
 def _image(item: Any) -> Tensor:

@@ -49,9 +49,14 @@ class ReliabilityCurve(NamedTuple):
 
 def reliability_curve(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -> ReliabilityCurve:
     """Confidence and accuracy in bins of equal count."""
+    return reliability_of(*_confidence(probabilities, labels), bins=bins)
+
+
+def reliability_of(confidence: Array, correct: Array, *, bins: int = 20) -> ReliabilityCurve:
+    """The reliability curve from the confidence of each prediction and whether it was right."""
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}")
-    confidence, correct = _by_confidence(probabilities, labels)
+    confidence, correct = _sorted(confidence, correct)
     parts = np.array_split(np.arange(len(confidence)), min(bins, len(confidence)))
     return ReliabilityCurve(
         np.array([confidence[part].mean() for part in parts]),
@@ -67,7 +72,12 @@ class RiskCoverage(NamedTuple):
 
 def risk_coverage(probabilities: Tensor | Array, labels: Tensor | Array) -> RiskCoverage:
     """Error among the most confident share of rows, for each share: what abstaining on the rest buys."""
-    confidence, correct = _by_confidence(probabilities, labels)
+    return risk_coverage_of(*_confidence(probabilities, labels))
+
+
+def risk_coverage_of(confidence: Array, correct: Array) -> RiskCoverage:
+    """The risk-coverage curve from the confidence of each prediction and whether it was right."""
+    confidence, correct = _sorted(confidence, correct)
     kept = np.arange(1, len(confidence) + 1)
     return RiskCoverage(kept / len(confidence), np.cumsum(1 - correct[::-1]) / kept)
 
@@ -86,11 +96,14 @@ def selective_accuracy(probabilities: Tensor | Array, labels: Tensor | Array, co
     return float(1 - curve.risk[kept - 1])
 
 
-def _by_confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
-    """Confidence in increasing order, and beside it how often predictions of just that confidence were right."""
+def _confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
+    """The probability of the predicted class, and whether it is the label."""
     p, y = _checked(probabilities, labels)
-    confidence = p.max(axis=1)
-    correct = (p.argmax(axis=1) == y).astype(np.float64)
+    return p.max(axis=1), p.argmax(axis=1) == y
+
+
+def _sorted(confidence: Array, correct: Array) -> tuple[Array, Array]:
+    """Confidence in increasing order, and beside it how often predictions of just that confidence were right."""
     _, group, sizes = np.unique(confidence, return_inverse=True, return_counts=True)
     share = np.bincount(group, weights=correct) / sizes
     order = np.argsort(confidence)

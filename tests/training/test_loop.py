@@ -163,8 +163,3 @@ def test_bfloat16_trains_to_nearly_the_same_loss(tensors):
         losses[precision] = loop.train_epoch(state, *tensors, chosen, PREPROCESSING).loss
         assert next(state.model.parameters()).dtype == torch.float32
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.05)
-
-
-def test_narrow_convolutions_keep_the_plain_memory_layout():
-    assert loop.memory_layout(small_model(width=16)) == torch.channels_last
-    assert loop.memory_layout(small_model(width=8)) == torch.contiguous_format

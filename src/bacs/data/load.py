@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bacs.data import classes, imagenet
+from bacs.data import classes, imagenet, shipped
 from bacs.data.corrupted import PUBLISHED_COPIES, load_copy, parse_cell
 from bacs.data.folder import CENTRAL_CROP, FolderImages, label_files, list_images, read_image
 from bacs.data.formats import arrays
@@ -16,7 +16,7 @@ from bacs.errors import DataError, unknown_name
 
 SHARED = {"cifar10-9": "cifar10", "stl10-9": "stl10"}
 """Sets of the nine classes that CIFAR-10 and STL-10 share, both labelled in CIFAR-10's order, both at 32 pixels."""
-NAMES = (*PUBLISHED, *SHARED, "imagenet", "imagenet-r")
+NAMES = (*PUBLISHED, *SHARED, shipped.NAME, "imagenet", "imagenet-r")
 SPLITS = ("train", "test")
 
 
@@ -43,6 +43,8 @@ def load(
         if len(cell) != 2:
             raise ValueError(f"name must be {head}/<corruption>/<severity>, got {name}")
         return load_copy(head, *parse_cell(cell[0], cell[1]), root, download)
+    if name == shipped.NAME:
+        return shipped.load(split)
     if isinstance(name, str) and name in NAMES:
         if name in PUBLISHED:
             return _load_published(name, PUBLISHED[name], split, root, download)

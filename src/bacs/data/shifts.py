@@ -13,7 +13,9 @@ from bacs.data.locate import data_root
 from bacs.data.resize import resize, to_rgb
 from bacs.errors import unknown_name
 
-CORRUPTIBLE = ("cifar10", "cifar100", "svhn", "mnist", "fashion-mnist", "stl10", "cifar10-9", "imagenet")
+CORRUPTIBLE = (
+    *("cifar10", "cifar100", "svhn", "mnist", "fashion-mnist", "fashion-mnist-part", "stl10", "cifar10-9", "imagenet"),
+)
 """Sets with a shift `<set>-c/<corruption>/<severity>`."""
 _CORRUPTIBLE_C = tuple(f"{name}-c" for name in CORRUPTIBLE)
 

@@ -11,7 +11,7 @@ from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import Images
 from bacs.methods.catalogue import Method, find
-from bacs.methods.prepare import adapter_for, copied, thaw
+from bacs.methods.prepare import adapter_for, copied, settle
 from bacs.methods.settings import Settings, check_epochs
 
 PREDICT_STATISTICS = ("batch", "accumulated")
@@ -114,7 +114,7 @@ def adapt_member(
             adapted.model, images, batch_size=batch_size, generator=generator, prepare=adapted.prepare
         )
     norm_statistics.use(adapted.model, "source")
-    thaw(adapted.model, member.model)
+    settle(adapted.model, member.model)
     return adapted
 
 

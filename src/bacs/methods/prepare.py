@@ -10,6 +10,7 @@ from bacs import posteriors
 from bacs.adaptation import norm_statistics
 from bacs.adaptation.step import Adapter
 from bacs.ensemble import Member
+from bacs.layout import arrange, layout_of
 from bacs.methods.catalogue import Method
 from bacs.methods.settings import Settings
 from bacs.parameters import select
@@ -29,7 +30,7 @@ def copied(member: Member, device: torch.device | str | None) -> Member:
         model = model.float()
     if device is not None:
         model = model.to(device)
-    return replace(member, model=model)
+    return replace(member, model=arrange(model, layout_of(model)))
 
 
 def adapter_for(member: Member, method: Method, settings: Settings, class_mask: Tensor | None) -> Adapter | None:
@@ -72,8 +73,9 @@ def _functions(state: posteriors.Posterior, params: Params, min_variance: float)
     )
 
 
-def thaw(model: nn.Module, original: nn.Module) -> None:
-    """Gives parameters back the `requires_grad` of the model they were copied from."""
+def settle(model: nn.Module, original: nn.Module) -> None:
+    """Gives the model back the `requires_grad` flags of its original and the layout that a checkpoint keeps."""
+    arrange(model, torch.contiguous_format)
     flags = {name: p.requires_grad for name, p in original.named_parameters()}
     for name, p in model.named_parameters():
         p.requires_grad_(flags[name])

@@ -1,6 +1,7 @@
 """Several processes for one member, on as many GPUs or CPU cores: `torchrun --nproc-per-node 4 -m bacs train ...`."""
 
 import os
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,8 +37,10 @@ def train(
         torch.cuda.set_device(device)
     root = data_root(data_dir)
     check(recipe, root)
-    # The first process alone refreshes statistics and scores a member; the others wait for it that long.
-    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12))
+    ours = not distributed.is_initialized()
+    if ours:
+        # The first process alone refreshes statistics and scores a member; the others wait for it that long.
+        distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(hours=12))
     try:
         leads = distributed.get_rank() == 0
         if leads:
@@ -47,13 +50,10 @@ def train(
         todo = [index for index in chosen if not folder.is_finished(out, index)]
         distributed.barrier()
         jobs = [MemberJob(recipe, index, out, root, device) for index in todo]
-        if leads:
-            with watch.watching(out, todo, recipe.epochs, console):
-                for job in jobs:
-                    train_member(job)
-        else:
+        with watch.watching(out, todo, recipe.epochs, console) if leads else nullcontext():
             for job in jobs:
                 train_member(job)
         distributed.barrier()
     finally:
-        distributed.destroy_process_group()
+        if ours:
+            distributed.destroy_process_group()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from bacs.ensemble import Member
+from bacs.layout import arrange
 from bacs.preprocessing import Preprocessing
 from bacs.training import shard
 from bacs.training.augment import Augmentation, PadCropFlip
@@ -86,7 +87,7 @@ def fit(
     while state.epoch < epochs:
         on_epoch(train_epoch(state, pixels, targets, settings, used, shard=mine, on_batch=on_batch))
     # Back to plain memory: a checkpoint would not keep the other layout, and both must predict the same bits.
-    model.to(memory_format=torch.contiguous_format)  # pyrefly: ignore[no-matching-overload]
+    arrange(model, torch.contiguous_format)
     return at_mean(model, state.posterior, pixels, used, batch_size=batch_size, seed=seed)
 
 

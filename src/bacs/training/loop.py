@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from bacs.adaptation.forward import logits_of
 from bacs.errors import DivergenceError
+from bacs.layout import arrange, arranged, layout_of
 from bacs.parameters import NORM_LAYERS, read
 from bacs.posteriors import KINDS, Posterior
 from bacs.preprocessing import Preprocessing, to_model
@@ -56,7 +57,7 @@ class Batch(NamedTuple):
 
 def start(model: nn.Module, settings: Settings, shard: Shard = WHOLE) -> TrainState:
     """The state before the first epoch; the model is trained in place."""
-    model.to(memory_format=memory_layout(model))  # pyrefly: ignore[no-matching-overload]
+    arrange(model, layout_of(model))
     params = {name: p for name, p in model.named_parameters() if p.requires_grad}
     norm = {id(p) for layer in model.modules() if isinstance(layer, NORM_LAYERS) for p in layer.parameters()}
     kept = [p for p in params.values() if settings.decay_norm or id(p) not in norm]
@@ -74,15 +75,6 @@ def start(model: nn.Module, settings: Settings, shard: Shard = WHOLE) -> TrainSt
     return TrainState(model, shard.wrap(model), optimizer, posterior, 0)
 
 
-def memory_layout(model: nn.Module) -> torch.memory_format:
-    """Channels-last, which is the faster one on CPU, unless a convolution has fewer than 16 channels.
-
-    There oneDNN (torch 2.13, two threads or more) crashes in the backward pass of batches of odd size.
-    """
-    narrow = any(layer.out_channels < 16 for layer in model.modules() if isinstance(layer, nn.Conv2d))
-    return torch.contiguous_format if narrow else torch.channels_last
-
-
 def train_epoch(
     state: TrainState,
     images: Any,
@@ -95,7 +87,7 @@ def train_epoch(
 ) -> EpochLog:
     """Takes `state` through one more epoch and says how it went."""
     model = state.model
-    like, layout = next(model.parameters()), memory_layout(model)
+    like = next(model.parameters())
     steps = math.ceil(len(labels) / settings.batch_size)
     if len(labels) // steps < shard.count:
         raise ValueError(f"batch_size must be at least {shard.count}, one image a process, got {len(labels) // steps}")
@@ -109,7 +101,7 @@ def train_epoch(
             learning_rate = settings.learning_rate * settings.schedule(done / (settings.epochs * steps))
             for group in state.optimizer.param_groups:
                 group["lr"] = learning_rate
-            inputs = to_model(batch.images, preprocessing, like).contiguous(memory_format=layout)
+            inputs = arranged(to_model(batch.images, preprocessing, like), model)
             targets = batch.labels.to(like.device)
             with torch.autocast(like.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
                 logits = logits_of(state.network(inputs))

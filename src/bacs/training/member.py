@@ -14,6 +14,7 @@ from bacs import checkpoints, data, metrics, models
 from bacs.data.image_set import ImageSet, first
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import DataError
+from bacs.layout import arrange
 from bacs.parameters import read as read_parameters
 from bacs.posteriors import flat
 from bacs.preprocessing import Preprocessing
@@ -108,7 +109,7 @@ def _finish(
     last = Member(model.eval(), flat.init(read_parameters(model)), preprocessing)
     scores = {"last_iterate": score(last, test)}
     # Back to plain memory: a checkpoint would not keep the other layout, and both must predict the same bits.
-    model.to(memory_format=torch.contiguous_format)  # pyrefly: ignore[no-matching-overload]
+    arrange(model, torch.contiguous_format)
     member = at_mean(model, current.posterior, images, preprocessing, batch_size=job.recipe.batch_size)
     scores["mean"] = score(member, test)
     about = {"member": job.index, "recipe": job.recipe.as_json(), "scores": scores, "log": log}

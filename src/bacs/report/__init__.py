@@ -1,0 +1,1 @@
+"""Tables and figures from records: what was measured in, what people look at out."""

@@ -1,0 +1,37 @@
+"""Figures show the numbers they were given."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from bacs.errors import RunError
+from bacs.report import figures
+from bacs.report.rows import ENSEMBLE
+
+
+def test_reliability_diagram_draws_each_method_and_the_diagonal():
+    curve = {"confidence": [0.3, 0.9], "accuracy": [0.2, 0.8]}
+    axes = figures.reliability_diagram({"bn": curve, "bacs": curve}, ENSEMBLE).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["perfectly honest", "Ensemble BN Adapt", "BACS"]
+    np.testing.assert_allclose(axes.lines[1].get_xydata(), [[0.3, 0.2], [0.9, 0.8]])
+
+
+def test_risk_coverage_plot_draws_each_method():
+    curve = {"coverage": [0.5, 1.0], "risk": [0.0, 0.25]}
+    axes = figures.risk_coverage_plot({"tent": curve}, ENSEMBLE).axes[0]
+    np.testing.assert_allclose(axes.lines[0].get_xydata(), [[0.5, 0], [1, 0.25]])
+
+
+def test_picture_strip_colours_captions_by_truth(tmp_path):
+    pictures = np.zeros((3, 8, 8, 1), np.uint8)
+    figure = figures.picture_strip({"fog": pictures}, [["a", "b", "c"]], np.array([[True, False, True]]))
+    assert isinstance(figure, Figure)
+    colours = [axes.xaxis.label.get_color() for axes in figure.axes]
+    assert colours[0] == colours[2] != colours[1]
+    figure.savefig(tmp_path / "strip.png")
+
+
+def test_without_matplotlib_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(RunError, match=r"pip install 'bacs\[report\]'"):
+        figures.new_figure()

@@ -1,0 +1,58 @@
+"""The layout of memory changes speed, and must not change results or crash."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import bacs
+from bacs.layout import arranged, layout_of
+from bacs.methods.prepare import adapter_for, copied
+from bacs.methods.settings import Settings
+from small import small_member, small_model
+
+
+@pytest.mark.parametrize(
+    ("model", "layout"),
+    [
+        (small_model(width=16), torch.channels_last),
+        (small_model(width=8), torch.contiguous_format),
+        (nn.Linear(3, 2), torch.contiguous_format),
+        (nn.Sequential(nn.Conv2d(3, 4, 3)), torch.channels_last),
+        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv3d(1, 1, 3)), torch.contiguous_format),
+    ],
+)
+def test_convolutions_get_channels_last_where_it_is_safe(model, layout):
+    assert layout_of(model) == layout
+    images = torch.randn(3, 3, 8, 8)
+    assert arranged(images, model).is_contiguous(memory_format=layout)
+    assert torch.equal(arranged(images, model), images)
+
+
+def test_both_layouts_give_the_same_adapted_weights_within_rounding(images):
+    ensemble = bacs.Ensemble([small_member(width=16)])
+    adapted = bacs.adapt(ensemble, images, learning_rate=0.01).members[0].model
+    assert adapted.conv.weight.is_contiguous()
+    member = copied(ensemble.members[0], None)
+    member.model.to(memory_format=torch.contiguous_format)
+    adapter = adapter_for(member, bacs.METHODS["bacs"], Settings(learning_rate=0.01), None)
+    adapter.step(images)
+    for a, b in zip(adapted.parameters(), member.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_narrow_networks_survive_odd_batches_on_two_threads():
+    """In a process of its own: what is tested for is a crash."""
+    code = (
+        "import torch, bacs\n"
+        "from bacs.parameters import read\n"
+        "torch.set_num_threads(2)\n"
+        "model = bacs.models.build('resnet26', width=8, blocks=1)\n"
+        "preprocessing = bacs.Preprocessing((0.5,) * 3, (0.2,) * 3)\n"
+        "member = bacs.Member(model, bacs.posteriors.flat.init(read(model)), preprocessing)\n"
+        "pixels = torch.randint(0, 256, (57, 28, 28, 3), dtype=torch.uint8)\n"
+        "bacs.adapt(bacs.Ensemble([member]), pixels, 'bacs-no-posterior', batch_size=19)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
