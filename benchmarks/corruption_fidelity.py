@@ -14,7 +14,6 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
-import corruption_definitions
 import corruption_peers
 import numpy as np
 from corruption_tables import write_table
@@ -89,6 +88,8 @@ def main():
         write_tables(json.loads(RECORD.read_text()))
         return
     peer = corruption_peers.load()
+    import corruption_definitions  # after load(), which says what to install
+
     photographs = corruption_definitions.load_photographs(Path(peer.__file__).parent / "frost")
 
     def package(image, name, severity, seed):

@@ -14,9 +14,9 @@ from jaxtyping import Float, Float32, Int, UInt8
 UNIT = 2.0**16  # a byte times a weight of 16 bits fits the 24 bits of a float32
 
 
-def exact_weights(weights: Float[np.ndarray, "..."], unit: float = UNIT) -> Float[np.ndarray, "..."]:
-    """`unit` times the weights as integers of the right sum: rounded down, and one more for the largest remainders."""
-    scaled = weights * unit
+def exact_weights(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """2^16 times the weights as integers of the right sum: rounded down, and one more for the largest remainders."""
+    scaled = weights * UNIT
     whole = np.floor(scaled)
     missing = round(scaled.sum() - whole.sum())
     whole.flat[np.argsort((whole - scaled).ravel(), kind="stable")[:missing]] += 1
