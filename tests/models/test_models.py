@@ -25,11 +25,27 @@ def test_resnet50v2_has_the_number_of_parameters_of_its_layers():
     assert count(models.resnet50v2()) == expected
 
 
+def test_cifar_resnets_have_the_published_numbers_of_parameters():
+    """0.27 M, 0.46 M, 0.66 M and 0.85 M in the paper's table 6, to the last weight in every re-implementation."""
+    counts = {depth: count(models.cifar_resnet(depth=depth)) for depth in (20, 32, 44, 56)}
+    assert counts == {20: 269_722, 32: 464_154, 44: 658_586, 56: 853_018}
+
+
+def test_a_plain_shortcut_drops_pixels_and_pads_channels():
+    block = models.cifar_resnet(depth=8, width=2).layer2[0].eval()
+    torch.nn.init.zeros_(block.bn2.weight)
+    x = torch.rand(1, 2, 4, 4)
+    out = block(x)
+    assert torch.equal(out[:, 1:3], x[:, :, ::2, ::2])
+    assert not out[:, [0, 3]].any()
+
+
 @pytest.mark.parametrize(
     ("name", "size", "arguments"),
     [
         ("resnet26", 28, {"channels": 1, "classes": 3, "width": 4}),
         ("resnet26", 32, {"channels": 6, "classes": 100, "width": 8, "blocks": 2}),
+        ("cifar_resnet", 32, {"channels": 1, "classes": 4, "depth": 8, "width": 4}),
         ("resnet50v2", 64, {"channels": 1, "classes": 7, "width": 8}),
     ],
 )
@@ -60,5 +76,7 @@ def test_resnet50v2_begins_with_equal_chances():
 def test_wrong_names_and_numbers_are_named():
     with pytest.raises(ValueError, match=r"model must be one of .*; got 'resnet25' \(did you mean 'resnet26'"):
         models.build("resnet25")
+    with pytest.raises(ValueError, match=r"depth must be 6n \+ 2, such as 20, 32, 44 or 56, got 18"):
+        models.cifar_resnet(depth=18)
     with pytest.raises(ValueError, match="width must be at least 1, got 0"):
         models.resnet26(width=0)

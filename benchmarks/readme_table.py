@@ -1,0 +1,40 @@
+"""Keeps the scores of a `bacs demo` run in results/demo/ and puts their table into the README.
+
+bacs demo --verbose && python benchmarks/readme_table.py bacs-demo
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from bacs.report.rows import COLUMNS, best, formatted, table
+
+ROOT = Path(__file__).parents[1]
+KEPT = ("shift", "method", "settings", "single", "ensemble", "members")
+START, END = "<!-- demo table -->\n", "<!-- end -->\n"
+
+
+def markdown(records: list[dict]) -> str:
+    """The mean over the shifts as a table; the best value of each column is bold."""
+    rows = table([record for record in records if record["shift"] != "clean"])
+    leaders = {name: formatted(name, value) for name, value in best(rows).items()}
+    lines = [f"| | {' | '.join(COLUMNS.values())} |", "|---|" + "---:|" * len(COLUMNS)]
+    for row in rows:
+        cells = [formatted(name, row.scores[name]) for name in COLUMNS]
+        bold = [f"**{cell}**" if cell == leaders[name] else cell for name, cell in zip(COLUMNS, cells, strict=True)]
+        lines.append(f"| {row.label} | {' | '.join(bold)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(run: Path) -> None:
+    records = [{key: record[key] for key in KEPT} for record in json.loads((run / "records.json").read_text())]
+    out = ROOT / "results" / "demo"
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "records.json").write_text(json.dumps(records, indent=1) + "\n")
+    readme = ROOT / "README.md"
+    before, rest = readme.read_text().split(START)
+    readme.write_text(before + START + markdown(records) + END + rest.split(END, 1)[1])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
