@@ -60,16 +60,6 @@ def check_order(images: Images) -> None:
         raise ValueError("predict needs a DataLoader with shuffle=False: its predictions could not be told apart")
 
 
-def count(images: Images) -> int | None:
-    """How many images there are, None if only reading them would tell."""
-    if isinstance(images, DataLoader):
-        try:
-            return len(images.dataset)  # pyrefly: ignore[bad-argument-type]
-        except TypeError:
-            return None
-    return _source(images)[1]
-
-
 def checked(batch: Tensor) -> Tensor:
     """The batch, or a ValueError that says why it cannot be images."""
     if batch.ndim < 2 or batch.shape[0] == 0:

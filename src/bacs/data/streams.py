@@ -35,8 +35,11 @@ def stream_batches(
 
     Give `shifts` as a generator, and each is made when the one before it has passed:
 
-    >>> names = gradual_names("cifar10-c", ["fog", "snow"])
-    >>> batches = stream_batches(shift(name) for name in names)  # doctest: +SKIP
+    >>> from bacs.data import shift
+    >>> names = gradual_names("fashion-mnist-part-c", ["fog", "snow"])
+    >>> first = next(stream_batches(shift(name, limit=100) for name in names))
+    >>> first.shift, len(first.images)
+    ('fashion-mnist-part-c/fog/1', 64)
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be >= 1, got {batch_size}")

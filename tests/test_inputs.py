@@ -1,0 +1,64 @@
+"""Batches cover every image once, in whatever form the images come."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, Dataset
+
+from bacs import inputs
+
+
+@settings(deadline=None, max_examples=60)
+@given(count=st.integers(1, 70), batch_size=st.integers(1, 80), seed=st.none() | st.integers(0, 5))
+def test_every_image_is_met_once_and_no_batch_is_too_large(count, batch_size, seed):
+    images = torch.arange(count, dtype=torch.float32)[:, None]
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    pairs = list(inputs.batches(images, batch_size, generator=generator))
+    positions = torch.cat([where for where, _ in pairs])
+    assert sorted(positions.tolist()) == list(range(count))
+    assert all(torch.equal(batch[:, 0], where.float()) for where, batch in pairs)
+    assert [len(batch) for _, batch in pairs[:-1]] == [batch_size] * (len(pairs) - 1)
+    assert 1 <= len(pairs[-1][1]) <= batch_size
+
+
+def test_batches_in_order_are_views_without_a_copy():
+    images = torch.randn(10, 3)
+    _, batch = next(inputs.batches(images, 4))
+    assert batch.data_ptr() == images.data_ptr()
+    array = np.random.default_rng(0).integers(0, 256, (10, 4, 4, 3), dtype=np.uint8)
+    _, batch = next(inputs.batches(array, 4))
+    assert batch.data_ptr() == array.ctypes.data
+
+
+class Pairs(Dataset):
+    """A Dataset as torchvision has them: image and label."""
+
+    def __len__(self):
+        return 9
+
+    def __getitem__(self, index):
+        if index >= 9:
+            raise IndexError
+        return np.full((3, 2, 2), index, np.float32), index % 3
+
+
+class ManyAtOnce(Pairs):
+    def __getitem__(self, index):
+        raise AssertionError("one item was asked for where many could be had")
+
+    def __getitems__(self, indices):
+        return [Pairs.__getitem__(self, index) for index in indices]
+
+
+@pytest.mark.parametrize("dataset", [Pairs(), ManyAtOnce()])
+def test_of_a_pair_only_the_image_is_read(dataset):
+    batches = [batch for _, batch in inputs.batches(dataset, 4)]
+    assert torch.equal(torch.cat(batches)[:, 0, 0, 0], torch.arange(9.0))
+
+
+def test_a_loader_keeps_its_own_batches():
+    loader = DataLoader(Pairs(), batch_size=5)
+    pairs = list(inputs.batches(loader, batch_size=2))
+    assert [where.tolist() for where, _ in pairs] == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
