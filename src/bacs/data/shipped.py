@@ -1,6 +1,7 @@
 """The part of Fashion-MNIST that ships with bacs: 6,000 training and 2,000 test images, balanced, MIT licence."""
 
 from importlib.resources import files
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -20,6 +21,6 @@ def load(split: str) -> ImageSet:
     try:
         with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:
             images, labels = arrays[f"{split}_images"], arrays[f"{split}_labels"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise DataError(f"the images that ship with bacs cannot be read ({error}); install bacs again") from error
     return ImageSet(NAME, images, checked_labels(labels, len(images), len(FASHION), source), FASHION)
