@@ -238,6 +238,18 @@ class TestContract:
                 module.log_prob(state, unflatten(rows[0]), min_variance=wrong)
 
 
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_samples_have_the_type_of_the_parameters_and_run_in_the_model(module, dtype):
+    model = torch.nn.Linear(3, 2, dtype=dtype)
+    state = module.init(dict(model.named_parameters()))
+    for _ in range(3):
+        noisy = {n: p + 0.1 * torch.randn_like(p) for n, p in model.named_parameters()}
+        state = module.update(state, noisy)
+    drawn = module.sample(state, torch.Generator().manual_seed(0))
+    assert torch.func.functional_call(model, drawn, torch.ones(1, 3, dtype=dtype)).dtype == dtype
+
+
 def test_min_variance_is_a_floor():
     rows = torch.ones(5, SIZE)
     state = collect(swag_diag, rows)

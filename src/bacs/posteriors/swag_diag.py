@@ -25,12 +25,14 @@ class SwagDiag(NamedTuple):
     mean: Params  # E[w]
     sum_square_deviation: Params  # sum of (w - mean)^2, Welford
     count: int
+    dtype: str = "float32"  # of the parameters, and so of samples
 
 
 def init(params: Params) -> SwagDiag:
     """An empty collection for parameters of these names and shapes; `params` itself is not counted."""
     mean = {name: p.detach().to(torch.float64, copy=True) for name, p in params.items()}
-    return SwagDiag(mean, {name: torch.zeros_like(m) for name, m in mean.items()}, 0)
+    dtype = str(next(iter(params.values())).dtype).removeprefix("torch.") if params else "float32"
+    return SwagDiag(mean, {name: torch.zeros_like(m) for name, m in mean.items()}, 0, dtype)
 
 
 @torch.no_grad()
@@ -46,7 +48,7 @@ def update(state: SwagDiag, params: Params) -> SwagDiag:
         value = params[name].detach().to(old.device, old.dtype)
         mean[name] = old + (value - old) / count
         total[name] = state.sum_square_deviation[name] + (value - old) * (value - mean[name])
-    return SwagDiag(mean, total, count)
+    return SwagDiag(mean, total, count, state.dtype)
 
 
 def variance(state: SwagDiag) -> Params:
@@ -70,5 +72,9 @@ def log_prob(state: SwagDiag, params: Params, *, min_variance: float = MIN_VARIA
 
 
 def sample(state: SwagDiag, generator: torch.Generator, *, min_variance: float = MIN_VARIANCE) -> Params:
-    """One draw of all parameters from q."""
-    return normal.sample(gaussian(state, min_variance=min_variance), generator)
+    """One draw of all parameters from q, in their own type."""
+    return cast(normal.sample(gaussian(state, min_variance=min_variance), generator), state.dtype)
+
+
+def cast(params: Params, dtype: str) -> Params:
+    return {name: value.to(getattr(torch, dtype)) for name, value in params.items()}

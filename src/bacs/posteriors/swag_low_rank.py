@@ -23,6 +23,7 @@ class SwagLowRank(NamedTuple):
     deviations: Params  # [<= rank, *parameter], oldest first
     count: int
     rank: int
+    dtype: str = "float32"  # of the parameters, and so of samples
 
 
 def init(params: Params, *, rank: int = 20) -> SwagLowRank:
@@ -31,7 +32,7 @@ def init(params: Params, *, rank: int = 20) -> SwagLowRank:
         raise ValueError(f"rank must be at least 2, got {rank}: a covariance needs two deviations")
     diagonal = swag_diag.init(params)
     deviations = {name: m.new_zeros((0, *m.shape)) for name, m in diagonal.mean.items()}
-    return SwagLowRank(diagonal.mean, diagonal.sum_square_deviation, deviations, 0, rank)
+    return SwagLowRank(diagonal.mean, diagonal.sum_square_deviation, deviations, 0, rank, diagonal.dtype)
 
 
 @torch.no_grad()
@@ -42,7 +43,9 @@ def update(state: SwagLowRank, params: Params) -> SwagLowRank:
     for name, kept in state.deviations.items():
         deviation = params[name].detach().to(kept.device, kept.dtype) - diagonal.mean[name]
         deviations[name] = torch.cat([kept, deviation[None]])[-state.rank :]
-    return SwagLowRank(diagonal.mean, diagonal.sum_square_deviation, deviations, diagonal.count, state.rank)
+    return SwagLowRank(
+        diagonal.mean, diagonal.sum_square_deviation, deviations, diagonal.count, state.rank, state.dtype
+    )
 
 
 def gaussian(state: SwagLowRank, *, min_variance: float = MIN_VARIANCE) -> Gaussian:
@@ -61,9 +64,9 @@ def log_prob(state: SwagLowRank, params: Params, *, min_variance: float = MIN_VA
 
 
 def sample(state: SwagLowRank, generator: torch.Generator, *, min_variance: float = MIN_VARIANCE) -> Params:
-    """One draw of all parameters from q."""
-    return normal.sample(gaussian(state, min_variance=min_variance), generator)
+    """One draw of all parameters from q, in their own type."""
+    return swag_diag.cast(normal.sample(gaussian(state, min_variance=min_variance), generator), state.dtype)
 
 
 def _diagonal(state: SwagLowRank) -> SwagDiag:
-    return SwagDiag(state.mean, state.sum_square_deviation, state.count)
+    return SwagDiag(state.mean, state.sum_square_deviation, state.count, state.dtype)
