@@ -71,6 +71,7 @@ def train(
             f"\nStopped. The same command goes on from the last checkpoint; finished members are in {out}:\n"
             f"  {' '.join(['bacs', *sys.argv[1:]])}",
             soft_wrap=True,
+            markup=False,
             highlight=False,
         )
         return 130
@@ -88,11 +89,13 @@ def report(out: Path, members: int, console: Console) -> None:
         logs[index] = about.get("log", [])
         for where, scores in about.get("scores", {}).items():
             text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-            console.print(f"member {index}  {where:<12}  {text}", highlight=False)
-    console.print(f"{len(done)} of {members} members are finished: bacs.load({str(out)!r})", highlight=False)
+            console.print(f"member {index}  {where:<12}  {text}", markup=False, highlight=False)
+    console.print(
+        f"{len(done)} of {members} members are finished: bacs.load({str(out)!r})", markup=False, highlight=False
+    )
     try:
         curves.plot(logs, out / "curves.png")
     except BacsError as error:
-        console.print(str(error), highlight=False)
+        console.print(str(error), markup=False, highlight=False)
     else:
-        console.print(f"training curves: {out / 'curves.png'}", highlight=False)
+        console.print(f"training curves: {out / 'curves.png'}", markup=False, highlight=False)

@@ -1,5 +1,6 @@
 """Several processes for one member, on as many GPUs or CPU cores: `torchrun --nproc-per-node 4 -m bacs train ...`."""
 
+import gc
 import os
 from contextlib import nullcontext
 from datetime import timedelta
@@ -56,4 +57,5 @@ def train(
         distributed.barrier()
     finally:
         if ours:
+            gc.collect()  # DistributedDataParallel lives in a cycle, and what holds the group aborts at exit
             distributed.destroy_process_group()

@@ -1,7 +1,7 @@
 """One process's share of the training of one member: the whole of it, or a part under torch.distributed.
 
 Every process draws the same order and the same augmentation for the whole batch and works on its own slice, so that n
-processes take the same steps as one. Batch-norm statistics are those of the slice, unless the layers are SyncBatchNorm.
+processes take the same steps as one. Batch norm uses the statistics of the slice.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,7 @@ class Shard:
         if self.count == 1:
             return model
         device = next(model.parameters()).device
-        # Buffers stay as each process has them: statistics are refreshed at the end, from one process.
-        return nn.parallel.DistributedDataParallel(
-            model, device_ids=[device] if device.type == "cuda" else None, broadcast_buffers=False
-        )
+        return nn.parallel.DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None)
 
     def total(self, value: Tensor) -> float:
         """The sum of a scalar over all processes."""

@@ -75,7 +75,12 @@ def _lines(out: Path, members: list[int], epochs: int, console: Console, stop: t
         for index in members:
             log = folder.read_log(out, index)
             for count in range(shown[index], len(log)):
-                console.print(f"member {index}  {describe(log[: count + 1], epochs)}", soft_wrap=True, highlight=False)
+                console.print(
+                    f"member {index}  {describe(log[: count + 1], epochs)}",
+                    soft_wrap=True,
+                    markup=False,
+                    highlight=False,
+                )
             shown[index] = max(shown[index], len(log))
         if ending:
             return
