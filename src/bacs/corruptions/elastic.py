@@ -77,7 +77,7 @@ def _interpolate(planes: Float32[np.ndarray, "channels batch height width"], y, 
     start = (np.arange(batch, dtype=np.int32) * (height * width))[:, None, None]
     upper, lower = (_mirror(top + step, height, half_sample) * width + start for step in (0, 1))
     near, far = (_mirror(left + step, width, half_sample) for step in (0, 1))
-    corners = [(upper + near, upper + far), (lower + near, lower + far)]
+    corners = [((row + near).astype(np.intp), (row + far).astype(np.intp)) for row in (upper, lower)]
     out = np.empty(planes.shape, np.float32)
     for target, pixels in zip(out, planes.reshape(channels, -1), strict=True):
         first, second = (_between(pixels.take(one), pixels.take(other), right) for one, other in corners)

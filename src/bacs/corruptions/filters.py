@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Int, UInt8
 
 UNIT = 2.0**16  # a byte times a weight of 16 bits fits the 24 bits of a float32
+_MANY = 1 << 16  # values
 
 
 def exact_weights(weights: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
@@ -89,6 +90,8 @@ def motion_blur(
     image: UInt8[np.ndarray, "height width *channels"], weights: Float[np.ndarray, "taps"], degrees: float
 ) -> UInt8[np.ndarray, "height width *channels"]:
     """One image smeared along a direction; beyond the edge its nearest pixel goes on. Rounded, as ImageMagick does."""
+    if image.ndim == 3 and image.size > _MANY:  # one channel at a time stays in the cache
+        return np.stack([motion_blur(plane, weights, degrees) for plane in image.transpose(2, 0, 1)], axis=-1)
     height, width = image.shape[:2]
     offsets = motion_offsets(len(weights), degrees)
     top, left, bottom, right = *offsets.min(0).tolist(), *offsets.max(0).tolist()

@@ -96,6 +96,8 @@ def square_distance(marked: Bool[np.ndarray, "batch height width"]) -> Int16[np.
     nearest = along.copy()
     for down in range(1, min(int(_FAR), height)):
         square = np.int16(down * down)
+        if square >= nearest.max():
+            break
         np.minimum(nearest[:, :-down], along[:, down:] + square, out=nearest[:, :-down])
         np.minimum(nearest[:, down:], along[:, :-down] + square, out=nearest[:, down:])
     return nearest
