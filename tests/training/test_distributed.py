@@ -1,6 +1,7 @@
 """Two processes for one member, over gloo."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,14 +18,14 @@ SCRIPT = Path(__file__).parent / "two_processes.py"
 def test_two_processes_take_the_steps_of_one_on_the_same_batches(tmp_path, data_file, recipe_file):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(SCRIPT)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [*command, str(data_file), str(recipe_file), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    arguments = [*command, str(data_file), str(recipe_file), str(tmp_path)]
+    launcher = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    try:
+        _, errors = launcher.communicate(timeout=180)
+    except subprocess.TimeoutExpired:
+        os.killpg(launcher.pid, signal.SIGKILL)  # torchrun's own children would outlive it
+        raise
+    assert launcher.returncode == 0, errors[-2000:]
 
     sys.path.insert(0, str(SCRIPT.parent))
     import two_processes

@@ -13,8 +13,10 @@ import time
 from multiprocessing import active_children
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from rich.console import Console
 
 import bacs
@@ -259,6 +261,24 @@ def test_a_terminal_shows_one_line_a_member(plan, tmp_path):
         run(plan, tmp_path / "run")
     assert "member 0" in shown.getvalue()
     assert "epoch 3/3" in shown.getvalue()
+
+
+def test_the_imagenet_recipe_trains_on_folders_of_files(tmp_path):
+    for split in ("train", "val"):
+        for number, wnid in enumerate(("n01440764", "n15075141")):
+            parent = tmp_path / "imagenet" / split / wnid
+            parent.mkdir(parents=True)
+            for index in range(3):
+                pixels = np.full((60, 80 + index, 3), 90 + 60 * number, np.uint8)
+                Image.fromarray(pixels).save(parent / f"{index}.JPEG")
+    whole = recipe.read(Path(__file__).parents[2] / "recipes" / "imagenet.toml")
+    small = {"members": 1, "epochs": 2, "batch_size": 3, "collect_from": 0.5, "collections_per_epoch": 2}
+    plan = recipe.parse(whole.as_json() | small | {"model": {"name": "resnet50v2", "width": 4}})
+    run(plan, tmp_path / "run", data_dir=tmp_path)
+    (member,) = bacs.load(tmp_path / "run").members
+    assert member.preprocessing.mean == (0.485, 0.456, 0.406)
+    assert member.posterior.count == 2
+    assert member.model.head.out_features == 1000
 
 
 def test_times_are_shown_as_a_clock():

@@ -21,7 +21,7 @@ def train(
     members: tuple[int, ...] = (),
     engine: Literal["local", "ray"] = "local",
     workers: int | None = None,
-    threads: int | None = None,
+    threads: int = 1,
     address: str | None = None,
     data_dir: Path | None = None,
     device: str = "cpu",
@@ -38,7 +38,7 @@ def train(
         members: Which members to train here, such as 0 1 2; all by default. Copy finished folders together.
         engine: Where members train: processes on this machine, or a Ray cluster.
         workers: Members that train at the same time on this machine; by default one for every core.
-        threads: Threads of each; by default an equal share of the cores. With 1, runs agree bit for bit.
+        threads: Threads of each. With 1, runs agree bit for bit; more are slow on a machine that others use too.
         address: Address of the Ray cluster.
         data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
         device: cpu or cuda.

@@ -1,4 +1,4 @@
-"""Several processes for one member, on as many GPUs or CPU cores: `torchrun --nproc-per-node 4 -m bacs train ...`."""
+"""Several processes for one member, on GPUs or CPU cores: `torchrun --nproc-per-node 4 --no-python bacs train ...`."""
 
 import gc
 import os

@@ -21,7 +21,7 @@ def train(
     members: list[int] | None = None,
     engine: str = "local",
     workers: int | None = None,
-    threads: int | None = None,
+    threads: int = 1,
     address: str | None = None,
     data_dir: str | Path | None = None,
     device: str = "cpu",
@@ -38,7 +38,7 @@ def train(
         members: which of the recipe's members to train here; all if None.
         engine: `local` or `ray`; see `bacs.engine.run`.
         workers: members that train at the same time; None: one for every core, as far as there are members.
-        threads: of torch in each of them; None: an equal share of the cores. With 1, runs agree bit for bit.
+        threads: of torch in each of them. With 1, runs agree bit for bit and a busy machine does no harm.
         checkpoint_every: epochs between checkpoints.
     """
     place = Path(out)
@@ -74,7 +74,7 @@ def train(
             jobs,
             engine=engine,
             workers=workers,
-            threads=threads or max(1, cores // workers),
+            threads=threads,
             gpus=1 if device.startswith("cuda") else 0,
             address=address,
         )
