@@ -29,14 +29,17 @@ def test_fit_learns_and_returns_a_member_at_its_mean(train_data, other_data):
 
 
 def test_equal_calls_give_equal_members(train_data):
-    made = [fit(small_model(0, classes=3), *train_data, epochs=2, batch_size=16).model for _ in range(2)]
+    made = [
+        fit(small_model(0, classes=3), *train_data, epochs=2, batch_size=16, collections_per_epoch=2).model
+        for _ in range(2)
+    ]
     for first, second in zip(made[0].state_dict().values(), made[1].state_dict().values(), strict=True):
         assert torch.equal(first, second)
 
 
 def test_the_preprocessing_is_that_of_the_images(train_data):
     images, labels = train_data
-    member = fit(small_model(0, classes=3), images, labels, epochs=1)
+    member = fit(small_model(0, classes=3), images, labels, epochs=2, collect_from=0)
     np.testing.assert_allclose(member.preprocessing.mean, (images / 255).mean(axis=(0, 1, 2)), rtol=1e-6)
     np.testing.assert_allclose(member.preprocessing.std, (images / 255).std(axis=(0, 1, 2)), rtol=1e-6)
 
@@ -44,7 +47,7 @@ def test_the_preprocessing_is_that_of_the_images(train_data):
 def test_read_only_images_are_taken(train_data):
     images, labels = train_data
     images.flags.writeable = False
-    fit(small_model(0, classes=3), images, labels, epochs=1)
+    fit(small_model(0, classes=3), images, labels, epochs=2, collect_from=0)
 
 
 def test_a_low_rank_posterior_is_collected_by_name(train_data):
@@ -71,6 +74,7 @@ def test_initial_weights_depend_on_the_seed_alone():
         ({"momentum": 1.0}, "momentum must be at least 0 and below 1, got 1.0"),
         ({"nesterov": True, "momentum": 0}, "nesterov needs a momentum > 0"),
         ({"collect_from": 1.0}, "collect_from must be at least 0 and below 1, got 1.0"),
+        ({"epochs": 2}, "a posterior needs at least 2 iterates, got 1 of epochs=2, collect_from=0.533"),
         ({"posterior": "swag"}, "posterior must be one of .*did you mean 'swag_diag'"),
         ({"precision": "float16"}, "precision must be one of float32, bfloat16; got 'float16'"),
         ({"labels": np.zeros(59, np.int64)}, r"labels must be whole numbers, one an image: 60 images, labels \[59\]"),

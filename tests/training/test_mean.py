@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 import bacs
@@ -48,7 +49,9 @@ def test_batch_norm_statistics_are_those_of_the_inputs_under_the_mean_weights():
 def test_a_model_without_batch_norm_needs_no_pass_over_the_inputs():
     model = torch.nn.Linear(3, 2)
     state = swag_diag.init(read(model))
-    member = at_mean(model, swag_diag.update(state, read(model)), inputs=None)
+    for _ in range(2):
+        state = swag_diag.update(state, read(model))
+    member = at_mean(model, state, inputs=None)
     assert torch.equal(member.model.weight.detach().double(), member.posterior.mean["weight"])
 
 
@@ -93,3 +96,12 @@ def test_a_posterior_whose_mean_is_not_the_model_is_saved_with_its_mean(tmp_path
     for name, mean in state.mean.items():
         assert torch.equal(loaded.posterior.mean[name], mean)
         assert torch.equal(loaded.posterior.sum_square_deviation[name], state.sum_square_deviation[name])
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_posterior_that_has_seen_too_little_is_refused(count):
+    model = small_model()
+    before = read(model)
+    with pytest.raises(ValueError, match=f"posterior must hold at least 2 iterates, got {count}"):
+        at_mean(model, collected(model, count), torch.randn(4, 3, 12, 12))
+    assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())

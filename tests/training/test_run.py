@@ -219,6 +219,13 @@ def test_a_model_that_cannot_be_built_is_said_before_anything_is_made(plan, tmp_
     assert not (tmp_path / "run").exists()
 
 
+def test_a_recipe_that_collects_too_little_is_refused_before_anything_is_made(plan, tmp_path):
+    short = recipe.parse(plan.as_json() | {"epochs": 1, "collections_per_epoch": 1})
+    with pytest.raises(RecipeError, match="a posterior needs at least 2 iterates, got 1 of epochs=1"):
+        run(short, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_damaged_checkpoint_is_said_with_what_to_do(plan, tmp_path):
     run(plan, tmp_path / "run", members=[0])
     shutil.rmtree(tmp_path / "run" / "member-0")
@@ -242,6 +249,8 @@ def test_wrong_arguments_are_named(plan, tmp_path):
         run(plan, tmp_path / "run", members=[2])
     with pytest.raises(ValueError, match="checkpoint_every must be at least 1, got 0"):
         run(plan, tmp_path / "run", checkpoint_every=0)
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        run(plan, tmp_path / "run", workers=0)
 
 
 def test_checkpoints_can_be_further_apart(plan, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from bacs.layout import arrange
 from bacs.preprocessing import Preprocessing
 from bacs.training import shard
 from bacs.training.augment import Augmentation, PadCropFlip
-from bacs.training.loop import EpochLog, OnBatch, start, train_epoch
+from bacs.training.loop import EpochLog, OnBatch, check_collection, start, train_epoch
 from bacs.training.mean import at_mean
 from bacs.training.objective import TrainingObjective, cross_entropy
 from bacs.training.schedule import Linear, Schedule
@@ -81,6 +81,7 @@ def fit(
         seed=seed,
     )
     pixels, targets = checked(images, labels)
+    check_collection(settings, len(targets))
     used = preprocessing or preprocessing_of(pixels)
     mine = shard.current()
     state = start(model if device is None else model.to(device), settings, mine)

@@ -137,6 +137,17 @@ def collects(done: int, steps: int, settings: Settings) -> bool:
     return done * per_epoch // steps > (done - 1) * per_epoch // steps
 
 
+def check_collection(settings: Settings, images: int) -> None:
+    """Raises unless training on so many images collects the two iterates that a variance needs."""
+    steps = math.ceil(images / settings.batch_size)
+    count = sum(collects(done, steps, settings) for done in range(1, settings.epochs * steps + 1))
+    if count < 2 and settings.posterior != "flat":
+        raise ValueError(
+            f"a posterior needs at least 2 iterates, got {count} of epochs={settings.epochs}, collect_from="
+            f"{settings.collect_from:.3g}, collections_per_epoch={settings.collections_per_epoch}"
+        )
+
+
 def epoch_batches(images: Any, labels: Tensor, settings: Settings, epoch: int, shard: Shard) -> Iterator[Batch]:
     """This process's part of every augmented batch of an epoch.
 

@@ -10,6 +10,7 @@ from bacs import engine as engines
 from bacs.data.locate import data_root
 from bacs.errors import RecipeError
 from bacs.training import folder, tensorboard, watch
+from bacs.training.loop import check_collection
 from bacs.training.member import MemberJob, build, datasets, train_member
 from bacs.training.recipe import Recipe
 
@@ -46,8 +47,9 @@ def train(
     for index in chosen:
         if not 0 <= index < recipe.members:
             raise ValueError(f"members must be 0..{recipe.members - 1}, got {index}")
-    if checkpoint_every < 1:
-        raise ValueError(f"checkpoint_every must be at least 1, got {checkpoint_every}")
+    for name, value in (("checkpoint_every", checkpoint_every), ("workers", workers), ("threads", threads)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
     if use_tensorboard:
         tensorboard.check()
     root = data_root(data_dir)
@@ -82,9 +84,13 @@ def train(
 
 
 def check(recipe: Recipe, data_dir: Path) -> None:
-    """Raises before any work is done if the data are missing or the model cannot be built."""
+    """Raises before any work is done if the data are missing, or would not give a model and its posterior."""
     train_set, _ = datasets(recipe, data_dir)
     try:
         build(recipe, 0, train_set)
     except (TypeError, ValueError) as error:
         raise RecipeError(f"the model cannot be built: {error}") from error
+    try:
+        check_collection(recipe.settings(seed=0), len(train_set))
+    except ValueError as error:
+        raise RecipeError(str(error)) from error
