@@ -20,7 +20,7 @@ from PIL import Image
 from rich.console import Console
 
 import bacs
-from bacs import checkpoints
+from bacs import checkpoints, engine
 from bacs.errors import BacsError, CheckpointError, DataError, RecipeError, RunError
 from bacs.training import folder, member, recipe, watch
 from bacs.training.run import train
@@ -251,6 +251,26 @@ def test_wrong_arguments_are_named(plan, tmp_path):
         run(plan, tmp_path / "run", checkpoint_every=0)
     with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         run(plan, tmp_path / "run", workers=0)
+
+
+def test_a_device_that_is_not_there_is_said_before_anything_is_made(plan, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="device must be cpu or cuda, got 'gpu'"):
+        run(plan, tmp_path / "run", device="gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RunError, match="device 'cuda' is not available: it needs a GPU"):
+        run(plan, tmp_path / "run", device="cuda")
+    assert not (tmp_path / "run").exists()
+
+
+def test_members_are_spread_over_the_gpus_of_this_machine(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    started = {}
+    monkeypatch.setattr(engine, "run", lambda function, jobs, **arguments: started.update(jobs=jobs, **arguments))
+    with pytest.raises(CheckpointError):  # nothing was trained
+        run(recipe.parse(plan.as_json() | {"members": 3}), tmp_path / "run", device="cuda", workers=None)
+    assert [job.device for job in started["jobs"]] == ["cuda:0", "cuda:1", "cuda:0"]
+    assert started["workers"] == 2
 
 
 def test_checkpoints_can_be_further_apart(plan, tmp_path, monkeypatch):

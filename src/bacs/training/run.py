@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from bacs import engine as engines
 from bacs.data.locate import data_root
-from bacs.errors import RecipeError
+from bacs.errors import RecipeError, RunError
 from bacs.training import folder, tensorboard, watch
 from bacs.training.loop import check_collection
 from bacs.training.member import MemberJob, build, datasets, train_member
@@ -38,8 +39,9 @@ def train(
     Args:
         members: which of the recipe's members to train here; all if None.
         engine: `local` or `ray`; see `bacs.engine.run`.
-        workers: members that train at the same time; None: one for every core, as far as there are members.
+        workers: members that train at the same time; None: one for every core, or every GPU.
         threads: of torch in each of them. With 1, runs agree bit for bit and a busy machine does no harm.
+        device: `cpu` or `cuda`; members are spread over the GPUs of this machine.
         checkpoint_every: epochs between checkpoints.
     """
     place = Path(out)
@@ -52,23 +54,24 @@ def train(
             raise ValueError(f"{name} must be at least 1, got {value}")
     if use_tensorboard:
         tensorboard.check()
+    gpus = check_device(device, engine)
     root = data_root(data_dir)
     check(recipe, root)
     folder.open_run(place, recipe)
     todo = [index for index in chosen if not folder.is_finished(place, index)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = max(1, min(workers or cores, len(todo)))
+    workers = max(1, min(workers or gpus or cores, len(todo)))
     jobs = [
         MemberJob(
             recipe,
             index,
             place.absolute(),
             root.absolute(),
-            device,
+            f"cuda:{turn % gpus}" if gpus else device,
             checkpoint_every,
             use_tensorboard,
         )
-        for index in todo
+        for turn, index in enumerate(todo)
     ]
     with watch.watching(place, todo, recipe.epochs, console or Console(stderr=True)):
         engines.run(
@@ -81,6 +84,19 @@ def train(
             address=address,
         )
     return [folder.about(place, index) for index in chosen]
+
+
+def check_device(device: str, engine: str) -> int:
+    """How many GPUs of this machine members are spread over; raises for a device that there is not."""
+    try:
+        kind = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"device must be cpu or cuda, got {device!r}") from None
+    if kind.type != "cuda" or engine != "local":  # Ray gives each job a GPU of its own
+        return 0
+    if not torch.cuda.is_available():
+        raise RunError(f"device {device!r} is not available: it needs a GPU and a torch built for CUDA")
+    return torch.cuda.device_count() if kind.index is None else 0
 
 
 def check(recipe: Recipe, data_dir: Path) -> None:
