@@ -1,5 +1,6 @@
 """`bacs train` as a person meets it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -22,6 +23,13 @@ def test_a_run_ends_with_scores_the_way_to_load_it_and_curves(recipe_file, tmp_p
     assert "2 of 2 members are finished: bacs.load(" in shown
     assert (tmp_path / "run" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert len(bacs.load(tmp_path / "run")) == 2
+
+
+def test_json_has_the_scores_for_a_program(recipe_file, tmp_path, capsys):
+    assert train(recipe_file, out=tmp_path / "run", members=(1,), workers=1, json=True) == 0
+    (member,) = json.loads(capsys.readouterr().out)
+    assert member["member"] == 1
+    assert member["scores"] == folder.about(tmp_path / "run", 1)["scores"]
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(recipe_file, tmp_path, capsys, monkeypatch):

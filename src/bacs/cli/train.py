@@ -2,8 +2,9 @@
 
 import os
 import sys
+from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -27,6 +28,7 @@ def train(
     device: str = "cpu",
     checkpoint_every: int = 1,
     tensorboard: bool = False,
+    json: bool = False,
 ) -> int:
     """Train the members of an ensemble by a recipe. The same command goes on with what was interrupted.
 
@@ -44,6 +46,7 @@ def train(
         device: cpu or cuda.
         checkpoint_every: Epochs between checkpoints.
         tensorboard: Also write event files for TensorBoard into the run's folder.
+        json: Print the scores of the finished members as JSON to standard output.
     """
     console = Console(stderr=True)
     plan = recipes.read(recipe)
@@ -77,19 +80,25 @@ def train(
         return 130
     if os.environ.get("RANK", "0") == "0":
         report(out, plan.members, console)
+        if json:
+            print(dumps(scores(out, plan.members)))
     return 0
+
+
+def scores(out: Path, members: int) -> list[dict[str, Any]]:
+    """Number and scores of the finished members."""
+    done = [index for index in range(members) if folder.is_finished(out, index)]
+    return [{"member": index, "scores": folder.about(out, index).get("scores", {})} for index in done]
 
 
 def report(out: Path, members: int, console: Console) -> None:
     """Prints the scores of the finished members and draws their curves."""
-    done = [index for index in range(members) if folder.is_finished(out, index)]
-    logs = {}
-    for index in done:
-        about = folder.about(out, index)
-        logs[index] = about.get("log", [])
-        for where, scores in about.get("scores", {}).items():
-            text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-            console.print(f"member {index}  {where:<12}  {text}", markup=False, highlight=False)
+    done = scores(out, members)
+    logs = {member["member"]: folder.about(out, member["member"]).get("log", []) for member in done}
+    for member in done:
+        for where, values in member["scores"].items():
+            text = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
+            console.print(f"member {member['member']}  {where:<12}  {text}", markup=False, highlight=False)
     console.print(
         f"{len(done)} of {members} members are finished: bacs.load({str(out)!r})", markup=False, highlight=False
     )
