@@ -11,10 +11,10 @@ from bacs.corruptions import TEST, VALIDATION, corrupt
 ALL = TEST + VALIDATION
 BOTH = ("cifar", "imagenet")
 
-# Pixel distance does not grow with severity everywhere, by the published constants themselves.
+# Where the plain definitions are not ordered on photographs either: results/corruptions/fidelity.json, "psnr".
 NOT_ORDERED = {
-    "cifar": {"glass_blur", "motion_blur", "frost", "elastic_transform", "spatter", "saturate"},
-    "imagenet": {"glass_blur", "frost", "fog", "elastic_transform", "saturate"},
+    "cifar": {"glass_blur", "frost", "elastic_transform", "spatter", "saturate"},
+    "imagenet": {"glass_blur", "frost", "elastic_transform", "saturate"},
 }
 
 
@@ -125,6 +125,8 @@ def test_distance_to_the_clean_image_grows_with_severity(name, constants, small,
         for severity in (1, 2, 3, 4, 5)
     ]
     assert distances[0] > 0
+    if (name, constants) == ("motion_blur", "cifar"):
+        del distances[3]  # severities 3 and 4 have the same sigma: equal but for the directions drawn
     if name not in NOT_ORDERED[constants]:
         assert distances == sorted(distances)
 
