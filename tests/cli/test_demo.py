@@ -33,7 +33,7 @@ def test_the_demo_trains_adapts_prints_and_draws(small, tmp_path, capsys, monkey
     for label in ("Vanilla Ensemble", "Ensemble BN Adapt", "Ensemble TENT", "BACS (MAP)", "BACS - posterior"):
         assert label in out
     assert "Mean over gaussian noise at severity 5" in out
-    assert "No shift at all" in out
+    assert "no shift at all" in out
     assert "Seen: on shifted images BACS reached" in out
     assert "Next: " in out
     records = json.loads((tmp_path / "bacs-demo" / "records.json").read_text())

@@ -44,6 +44,7 @@ def test_a_plain_shortcut_drops_pixels_and_pads_channels():
     ("name", "size", "arguments"),
     [
         ("resnet26", 28, {"channels": 1, "classes": 3, "width": 4}),
+        ("resnet26", 28, {"channels": 1, "classes": 3, "width": 4, "stem_stride": 2}),
         ("resnet26", 32, {"channels": 6, "classes": 100, "width": 8, "blocks": 2}),
         ("cifar_resnet", 32, {"channels": 1, "classes": 4, "depth": 8, "width": 4}),
         ("resnet50v2", 64, {"channels": 1, "classes": 7, "width": 8}),

@@ -45,7 +45,7 @@ def test_accuracy_is_in_percent():
 def test_the_terminal_table_marks_equal_leaders_equally():
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=100, color_system="standard")
-    console.print(terminal_table(table(RECORDS), "Title"))
+    console.print(terminal_table(table(RECORDS)))
     printed = out.getvalue().splitlines()
     assert len(COLUMNS) == 4
 

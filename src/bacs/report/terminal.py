@@ -7,9 +7,9 @@ from rich.table import Table
 from bacs.report.rows import COLUMNS, Row, best, formatted
 
 
-def terminal_table(rows: Sequence[Row], title: str) -> Table:
+def terminal_table(rows: Sequence[Row]) -> Table:
     """Rows and columns of the paper; the best value of each column is bold."""
-    shown = Table(title=title, title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    shown = Table(show_edge=False, pad_edge=False)
     shown.add_column("Method")
     for name, heading in COLUMNS.items():
         arrow = "↑" if name == "accuracy" else "↓"
