@@ -1,6 +1,9 @@
 """Keeps the scores of a `bacs demo` run in results/demo/ and puts their table into the README.
 
-bacs demo --verbose && python benchmarks/readme_table.py bacs-demo
+    bacs demo --verbose && python benchmarks/readme_table.py bacs-demo
+    bacs demo --shifts contrast fog frost --out hard && python benchmarks/readme_table.py hard hard-shifts
+
+A second argument names the record, which is then kept without a table.
 """
 
 import json
@@ -26,15 +29,17 @@ def markdown(records: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(run: Path) -> None:
+def main(run: Path, name: str = "records") -> None:
     records = [{key: record[key] for key in KEPT} for record in json.loads((run / "records.json").read_text())]
     out = ROOT / "results" / "demo"
     out.mkdir(parents=True, exist_ok=True)
-    (out / "records.json").write_text(json.dumps(records, indent=1) + "\n")
+    (out / f"{name}.json").write_text(json.dumps(records, indent=1) + "\n")
+    if name != "records":
+        return
     readme = ROOT / "README.md"
     before, rest = readme.read_text().split(START)
     readme.write_text(before + START + markdown(records) + END + rest.split(END, 1)[1])
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
