@@ -65,3 +65,20 @@ def test_ctrl_c_is_said_in_one_line(capsys, monkeypatch):
 
     monkeypatch.setitem(cli.VERBS, "demo", stopped)
     assert run(capsys, "demo") == (130, "", "bacs: stopped\n")
+
+
+@pytest.mark.parametrize("verb", [("corrupt", "cifar10"), ("train", "recipe.toml")])
+def test_download_is_tried_only_when_asked_for(capsys, monkeypatch, tmp_path, verb):
+    def fetch(remote, root, *rest, **options):
+        raise DataError(f"asked for {remote.url}")
+
+    monkeypatch.setattr("bacs.data.locate.fetch", fetch)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe.toml").write_text('data = "cifar10"\nepochs = 1\n[model]\nname = "resnet26"\n')
+    arguments = (*verb, "--out", "out", "--data-dir", str(tmp_path))
+    code, _, err = run(capsys, *arguments)
+    assert code == 1
+    assert "(--download)" in err
+    code, _, err = run(capsys, *arguments, "--download")
+    assert code == 1
+    assert "asked for https://www.cs.toronto.edu" in err

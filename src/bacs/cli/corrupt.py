@@ -23,6 +23,7 @@ def corrupt(
     limit: int | None = None,
     split: str = "test",
     data_dir: Path | None = None,
+    download: bool = False,
     size: int | None = None,
     json: bool = False,
 ) -> int:
@@ -42,6 +43,7 @@ def corrupt(
         limit: The first images only.
         split: Of the data set.
         data_dir: Where data sets lie; $BACS_DATA or ~/.cache/bacs/data by default.
+        download: Fetch the data set if it is missing.
         size: Crop and resize the images of a folder to this many pixels.
         json: Print what was done as JSON.
     """
@@ -50,7 +52,7 @@ def corrupt(
             raise unknown_name("corruptions", name, (*TEST, *VALIDATION))
     if not severities or len(set(severities)) != len(severities) or not set(severities) <= {1, 2, 3, 4, 5}:
         raise ValueError(f"severities must be different numbers 1..5, got {severities}")
-    image_set = first(load(data, split=split, data_dir=data_dir, size=size), limit)
+    image_set = first(load(data, split=split, data_dir=data_dir, download=download, size=size), limit)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("corrupted images", total=len(corruptions) * len(severities) * len(image_set))

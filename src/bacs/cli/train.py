@@ -25,6 +25,7 @@ def train(
     threads: int = 1,
     address: str | None = None,
     data_dir: Path | None = None,
+    download: bool = False,
     device: str = "cpu",
     checkpoint_every: int = 1,
     tensorboard: bool = False,
@@ -43,6 +44,7 @@ def train(
         threads: Threads of each. With 1, runs agree bit for bit; more are slow on a machine that others use too.
         address: Address of the Ray cluster.
         data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
+        download: Fetch the data set if it is missing.
         device: cpu or cuda.
         checkpoint_every: Epochs between checkpoints.
         tensorboard: Also write event files for TensorBoard into the run's folder.
@@ -64,6 +66,7 @@ def train(
                 threads=threads,
                 address=address,
                 data_dir=data_dir,
+                download=download,
                 device=device,
                 checkpoint_every=checkpoint_every,
                 use_tensorboard=tensorboard,

@@ -71,5 +71,5 @@ def _what_is_missing(name: str, published: Published, split: str, root: Path) ->
     urls = " ".join(remote.url for remote in layout.remotes[split])
     return (
         f"{name}: put {files} ({split!r} split) into {root / layout.folders[0]}, from {urls}\n"
-        "or pass download=True; data_dir or the environment variable BACS_DATA names another data folder"
+        "or pass download=True (--download); data_dir or the environment variable BACS_DATA names another data folder"
     )

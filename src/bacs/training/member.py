@@ -49,10 +49,10 @@ def train_member(job: MemberJob) -> dict[str, Any]:
         return _train(job, mine)
 
 
-def datasets(recipe: Recipe, data_dir: Path) -> tuple[ImageSet, ImageSet]:
+def datasets(recipe: Recipe, data_dir: Path, *, download: bool = False) -> tuple[ImageSet, ImageSet]:
     """Training images and held-out images of a recipe's data set."""
-    train = first(data.load(recipe.data, split="train", data_dir=data_dir), recipe.limit)
-    test = first(data.load(recipe.data, split="test", data_dir=data_dir), recipe.limit)
+    train = first(data.load(recipe.data, split="train", data_dir=data_dir, download=download), recipe.limit)
+    test = first(data.load(recipe.data, split="test", data_dir=data_dir, download=download), recipe.limit)
     if train.labels is None or test.labels is None:
         raise DataError(f"{recipe.data} has no labels to train on")
     return train, test

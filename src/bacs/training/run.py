@@ -26,6 +26,7 @@ def train(
     threads: int = 1,
     address: str | None = None,
     data_dir: str | Path | None = None,
+    download: bool = False,
     device: str = "cpu",
     checkpoint_every: int = 1,
     use_tensorboard: bool = False,
@@ -41,6 +42,7 @@ def train(
         engine: `local` or `ray`; see `bacs.engine.run`.
         workers: members that train at the same time; None: one for every core, or every GPU.
         threads: of torch in each of them. With 1, runs agree bit for bit and a busy machine does no harm.
+        download: fetch the data set if it is missing.
         device: `cpu` or `cuda`; members are spread over the GPUs of this machine.
         checkpoint_every: epochs between checkpoints.
     """
@@ -56,7 +58,7 @@ def train(
         tensorboard.check()
     gpus = check_device(device, engine)
     root = data_root(data_dir)
-    check(recipe, root)
+    check(recipe, root, download=download)
     folder.open_run(place, recipe)
     todo = [index for index in chosen if not folder.is_finished(place, index)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -99,9 +101,9 @@ def check_device(device: str, engine: str) -> int:
     return torch.cuda.device_count() if kind.index is None else 0
 
 
-def check(recipe: Recipe, data_dir: Path) -> None:
+def check(recipe: Recipe, data_dir: Path, *, download: bool = False) -> None:
     """Raises before any work is done if the data are missing, or would not give a model and its posterior."""
-    train_set, _ = datasets(recipe, data_dir)
+    train_set, _ = datasets(recipe, data_dir, download=download)
     try:
         build(recipe, 0, train_set)
     except (TypeError, ValueError) as error:
