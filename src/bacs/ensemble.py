@@ -19,7 +19,7 @@ from bacs.posteriors import Posterior
 from bacs.preprocessing import Preprocessing, to_model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Member:
     """A model, the posterior over its weights, and how its inputs are made.
 
@@ -40,6 +40,11 @@ class Member:
         if self.architecture is None:
             object.__setattr__(self, "architecture", architecture_of(self.model))
 
+    def __repr__(self) -> str:
+        count = sum(p.numel() for p in self.model.parameters())
+        kind = posteriors.kind_of(self.posterior)
+        return f"Member({type(self.model).__name__} with {count:,} parameters, posterior {kind})"
+
     @property
     def like(self) -> Tensor:
         """A tensor on the model's device and of its type."""
@@ -51,7 +56,7 @@ class Member:
         return arranged(to_model(batch, self.preprocessing, self.like), self.model)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
     """k members whose predicted probabilities are averaged.
 
@@ -73,6 +78,10 @@ class Ensemble:
             if not isinstance(member, Member):
                 raise TypeError(f"members must be bacs.Member(model, posterior), got {type(member).__name__}")
         object.__setattr__(self, "members", members)
+
+    def __repr__(self) -> str:
+        adapted = "" if self.adaptation is None else f", adapted by {self.adaptation['method']}"
+        return f"Ensemble({len(self)} x {self.members[0]!r}, {self.statistics} statistics{adapted})"
 
     def __len__(self) -> int:
         return len(self.members)

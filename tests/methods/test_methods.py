@@ -1,6 +1,8 @@
 """Claims about methods, and the contract that every method keeps."""
 
 import copy
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import bacs
+from bacs.methods import prepare
 from bacs.parameters import read
 from bacs.posteriors import flat, swag_diag, swag_low_rank
 from small import small_member, small_model
@@ -313,3 +316,21 @@ class TestModelsOfEveryKind:
                 atol=1e-5,
                 rtol=1e-4,
             )
+
+
+@pytest.mark.parametrize("work", [bacs.adapt, bacs.evaluate])
+def test_only_one_member_is_being_adapted_at_a_time(ensemble, images, labels, monkeypatch, work):
+    """Gradients, momentum and the posterior's working copy exist once, however many members there are."""
+    alive, most = weakref.WeakSet(), []
+    original = prepare.Adapter
+
+    def counted(*arguments, **options):
+        gc.collect()
+        made = original(*arguments, **options)
+        alive.add(made)
+        most.append(len(alive))
+        return made
+
+    monkeypatch.setattr(prepare, "Adapter", counted)
+    work(ensemble, images, *([labels] if work is bacs.evaluate else []))
+    assert most == [1, 1, 1]

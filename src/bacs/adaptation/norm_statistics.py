@@ -54,6 +54,8 @@ def accumulate(model: nn.Module, inputs: Iterable[Tensor]) -> None:
     """
     model.eval()
     layers = [layer for layer in batch_norm_layers(model) if layer.running_mean is not None]
+    if not layers:
+        return
     momenta = [layer.momentum for layer in layers]
     seen = 0
     for layer in layers:
