@@ -74,7 +74,10 @@ def fog(images, constants: Fog, generators: list[Generator]):
     scale = brightest / (brightest + np.float32(constants.amount))
     out = np.empty_like(images)
     for channel in range(images.shape[3]):
-        out[..., channel] = np.minimum((images[..., channel] + layer) * scale, 255)
+        foggy = images[..., channel].astype(np.float32)
+        foggy += layer
+        foggy *= scale
+        out[..., channel] = np.minimum(foggy, 255, out=foggy)
     return out
 
 
@@ -85,7 +88,7 @@ def plasma_fractal(side: int, decay: float, generators: list[Generator]):
     """
     draws = np.stack([generator.random(side * side, dtype=np.float32) for generator in generators])
     draws = draws * 2 - 1
-    heights = np.zeros((len(generators), side, side), np.float32)
+    heights = np.zeros((len(generators), side + 1, side + 1), np.float32)  # the first row and column again at the end
     step, wibble, used = side, 100.0, 0
 
     def displaced(total):
@@ -93,22 +96,30 @@ def plasma_fractal(side: int, decay: float, generators: list[Generator]):
         count = total[0].size
         random = draws[:, used : used + count].reshape(total.shape)
         used += count
-        return total * np.float32(0.25) + random * np.float32(wibble * wibble)
+        total *= np.float32(0.25)
+        total += random * np.float32(wibble * wibble)
+        return total
 
     while step >= 2:
         half = step // 2
         corners = heights[:, ::step, ::step]
-        rows = corners + np.roll(corners, -1, axis=1)
-        middles = displaced(rows + np.roll(rows, -1, axis=2))
+        here, right, below = corners[:, :-1, :-1], corners[:, :-1, 1:], corners[:, 1:, :-1]
+        rows = corners[:, :-1] + corners[:, 1:]
+        middles = displaced(rows[..., :-1] + rows[..., 1:])
         heights[:, half::step, half::step] = middles
-        across = middles + np.roll(middles, 1, axis=1) + corners + np.roll(corners, -1, axis=2)
-        heights[:, ::step, half::step] = displaced(across)
-        down = middles + np.roll(middles, 1, axis=2) + corners + np.roll(corners, -1, axis=1)
-        heights[:, half::step, ::step] = displaced(down)
+        heights[:, :-1:step, half::step] = displaced(middles + _previous(middles, 1) + here + right)
+        heights[:, half::step, :-1:step] = displaced(middles + _previous(middles, 2) + here + below)
+        heights[:, -1], heights[..., -1] = heights[:, 0], heights[..., 0]
         step, wibble = half, wibble / decay
     heights -= heights.min(axis=(1, 2), keepdims=True)
     highest = heights.max(axis=(1, 2), keepdims=True)
-    return heights / np.where(highest > 0, highest, 1)
+    heights /= np.where(highest > 0, highest, 1)
+    return heights[:, :-1, :-1]
+
+
+def _previous(values, axis: int):
+    """Each value's predecessor on a ring."""
+    return values.take(np.arange(-1, values.shape[axis] - 1), axis=axis)
 
 
 def brightness(images, amount: float, generators: list[Generator]):
