@@ -155,3 +155,14 @@ def test_read_only_arrays_are_read_without_a_copy_or_a_warning(ensemble, images)
     array = images.numpy().copy()
     array.flags.writeable = False
     torch.testing.assert_close(ensemble.predict(array), ensemble.predict(images))
+
+
+def test_an_online_evaluation_has_no_epochs(ensemble, images, labels):
+    for wrong in ({"epochs": 2}, {"predict_statistics": "batch"}):
+        with pytest.raises(ValueError, match="belongs to protocol='offline'"):
+            bacs.evaluate(ensemble, images, labels, "tent", protocol="online", **wrong)
+    with pytest.raises(
+        ValueError, match=r"protocol must be one of offline, online; got 'onlin' \(did you mean 'online'"
+    ):
+        bacs.evaluate(ensemble, images, labels, protocol="onlin")
+    assert bacs.evaluate(ensemble, images, labels, "tent", protocol="online", seed=3).ensemble["nll"] > 0

@@ -82,6 +82,10 @@ def _offline(
 def _online(
     ensemble: Ensemble, images: Images, method: str | Method, batch_size: int, arguments: dict[str, Any]
 ) -> Iterator[Tensor]:
+    for name in ("epochs", "predict_statistics"):
+        if name in arguments:
+            raise ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
+    arguments.pop("seed", None)  # the order of the images is the stream's own: nothing is drawn
     on_batch = arguments.pop("on_batch", lambda count: None)
     for member in ensemble.members:
         alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)

@@ -52,7 +52,7 @@ class Stream:
         """Probabilities [batch, classes] of the arriving batch; then every member takes one step on it.
 
         Predictions come from the forward pass that the step needs anyway. A batch that is no batch of images
-        raises before any member has changed.
+        raises before any member has changed; a member that has diverged raises too, and then `reset` is the way on.
         """
         mean = marginalise(self.step_members(batch))
         return mean.to(torch.promote_types(self.source.members[0].like.dtype, torch.float32))
