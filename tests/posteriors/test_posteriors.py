@@ -219,23 +219,23 @@ class TestContract:
             else:
                 assert old == new
 
-    def test_parameters_of_another_model_are_refused(self, module):
-        state, rows = self.collected(module)
-        if module is flat:
-            return  # nothing of the old parameters is kept: there is nothing to compare with
-        with pytest.raises(ValueError, match=r"lacks parameter 'head.bias'"):
-            module.update(state, {"conv.weight": rows[0][:12].reshape(3, 2, 2)})
-        with pytest.raises(ValueError, match=r"'head.bias' has shape \(2,\), the model's is \(4,\)"):
-            module.log_prob(state, unflatten(rows[0]) | {"head.bias": rows[0][:2]})
 
-    def test_min_variance_must_be_positive(self, module):
-        state, rows = self.collected(module)
-        if module is flat:
-            assert gaussian_of(state, min_variance=1.0) is None
-            return
-        for wrong in (0.0, -1.0, float("nan")):
-            with pytest.raises(ValueError, match="min_variance must be > 0"):
-                module.log_prob(state, unflatten(rows[0]), min_variance=wrong)
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+def test_parameters_of_another_model_are_refused(module):
+    rows = torch.randn(6, SIZE, generator=torch.Generator().manual_seed(0))
+    state = collect(module, rows)
+    with pytest.raises(ValueError, match=r"lacks parameter 'head.bias'"):
+        module.update(state, {"conv.weight": rows[0][:12].reshape(3, 2, 2)})
+    with pytest.raises(ValueError, match=r"'head.bias' has shape \(2,\), the model's is \(4,\)"):
+        module.log_prob(state, unflatten(rows[0]) | {"head.bias": rows[0][:2]})
+
+
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+@pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan")])
+def test_min_variance_must_be_positive(module, wrong):
+    rows = torch.randn(6, SIZE, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="min_variance must be > 0"):
+        module.log_prob(collect(module, rows), unflatten(rows[0]), min_variance=wrong)
 
 
 @pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
@@ -266,6 +266,7 @@ def test_a_single_iterate_has_no_variance():
 def test_a_flat_posterior_is_zero_everywhere_and_cannot_be_sampled():
     state = flat.init(unflatten(torch.zeros(SIZE)))
     assert flat.log_prob(state, unflatten(torch.full((SIZE,), 1e6))) == 0
+    assert gaussian_of(state, min_variance=1.0) is None
     with pytest.raises(ValueError, match="cannot be sampled"):
         flat.sample(state, torch.Generator())
 
