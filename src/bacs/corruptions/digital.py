@@ -18,8 +18,8 @@ def contrast(images, factor: float, generators: list[Generator]):
     sums = images.reshape(batch, height, -1).sum(axis=1, dtype=np.int64).reshape(batch, width, channels).sum(axis=1)
     means = (sums / (height * width))[..., None]
     table = np.clip((np.arange(256) - means) * factor + means, 0, 255).astype(np.uint8)
-    rows = np.arange(batch * channels).reshape(batch, 1, 1, channels) * 256
-    return table.ravel().take(rows + images)
+    starts = np.tile(np.arange(batch * channels).reshape(batch, 1, channels) * 256, (1, 1, width))
+    return table.ravel().take(images.reshape(batch, height, -1) + starts).reshape(images.shape)
 
 
 def saturate(images, constants: Saturation, generators: list[Generator]):
@@ -59,14 +59,17 @@ def saturate(images, constants: Saturation, generators: list[Generator]):
 
 def pixelate(images, scale: float, generators: list[Generator]):
     """Shrunk by `scale` and grown back, both with a box filter: growing, each pixel shows the one it lies in."""
-    height, width = images.shape[1:3]
+    _, height, width, channels = images.shape
     small_height, small_width = max(1, int(height * scale)), max(1, int(width * scale))
     rows = ((np.arange(height) + 0.5) * (small_height / height)).astype(int)
     columns = ((np.arange(width) + 0.5) * (small_width / width)).astype(int)
-    out = np.empty_like(images)
+    # Bytes, since NumPy is slow to move three of them at a time.
+    columns = (columns[:, None] * channels + np.arange(channels)).ravel()
+    out = np.empty(images.shape, np.uint8)  # never turned as the input may be: rows must be lines of memory
     for target, image in zip(out, images, strict=True):
-        shrunk = np.asarray(_picture(image).resize((small_width, small_height), Image.Resampling.BOX))
-        shrunk.reshape(small_height, small_width, -1).take(columns, axis=1).take(rows, axis=0, out=target)
+        shrunk = _picture(image).resize((small_width, small_height), Image.Resampling.BOX)
+        wide = _bytes(shrunk).reshape(small_height, -1).take(columns, axis=1, mode="clip")
+        wide.take(rows, axis=0, out=target.reshape(height, -1), mode="clip")
     return out
 
 
@@ -77,9 +80,15 @@ def jpeg_compression(images, quality: int, generators: list[Generator]):
         file, picture = BytesIO(), _picture(image)
         picture.save(file, "JPEG", quality=quality)
         picture = Image.frombytes(picture.mode, picture.size, file.getvalue(), "jpeg", picture.mode, "")
-        target[:] = np.asarray(picture).reshape(target.shape)
+        target[:] = _bytes(picture).reshape(target.shape)
     return out
 
 
 def _picture(image: np.ndarray) -> Image.Image:
-    return Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+    """As `Image.fromarray`, which takes longer to find out what is known here."""
+    height, width, channels = image.shape
+    return Image.frombytes("L" if channels == 1 else "RGB", (width, height), np.ascontiguousarray(image))
+
+
+def _bytes(picture: Image.Image) -> np.ndarray:
+    return np.frombuffer(picture.tobytes(), np.uint8)
