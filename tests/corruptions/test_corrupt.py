@@ -112,7 +112,7 @@ def test_global_random_state_is_left_alone(small):
 
 def test_no_thread_is_left_behind(large):
     before = threading.active_count()
-    corrupt(large, "fog", 1, threads=4)
+    corrupt(np.concatenate([large] * 3), "contrast", 1, threads=4)
     assert threading.active_count() == before
 
 

@@ -50,6 +50,13 @@ _WITHOUT_CHANCE = {
     *("defocus_blur", "zoom_blur", "brightness", "contrast", "pixelate", "jpeg_compression"),
     *("gaussian_blur", "saturate"),
 }
+# Threads of Python take turns but inside long calls. Drawing random words is no such call, and what goes image by image
+# makes short ones unless images are large: a second thread then takes away more than it adds.
+_ONE_THREAD = {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "fog"}
+_ONE_THREAD_IF_SMALL = {
+    *("glass_blur", "motion_blur", "snow", "frost", "elastic_transform", "pixelate", "jpeg_compression"),
+}
+_SMALL = 1 << 15  # values of an image
 _CHUNK_BYTES = 1 << 17  # an image batch this large, in float32, still fits a core's own cache
 
 
@@ -67,8 +74,8 @@ def corrupt(
 
     `constants` chooses the published strengths, "cifar" or "imagenet". Image i of the call is image
     `first_index + i` of its data set, and its result depends on (seed, name, severity, that index) alone: parts
-    of a data set come out as they would inside the whole. `threads` (torch's number by default) changes the
-    time, not the result.
+    of a data set come out as they would inside the whole. Up to `threads` (torch's number by default) are used where
+    they help; they change the time, not the result.
     """
     _check_images(images)
     if name not in _NUMBERS:
@@ -87,23 +94,26 @@ def corrupt(
     strength = CONSTANTS[constants][name][severity - 1]
     out = np.empty_like(images)
 
-    def work(start: int, stop: int) -> None:
-        generators = [
-            Generator(SFC64(SeedSequence(int(seed), spawn_key=(_NUMBERS[name], int(severity), index))))
-            for index in (() if name in _WITHOUT_CHANCE else range(first_index + start, first_index + stop))
-        ]
-        out[start:stop] = function(images[start:stop], strength, generators)
+    values = images[0].size if len(images) else 1
+    size = max(1, _CHUNK_BYTES // values)
 
-    size = max(1, _CHUNK_BYTES // max(1, images[0].size)) if len(images) else 1
-    starts = range(0, len(images), size)
-    stops = [min(start + size, len(images)) for start in starts]
-    threads = min(threads or torch.get_num_threads(), len(starts))
-    if threads <= 1:
-        for start, stop in zip(starts, stops, strict=True):
-            work(start, stop)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, starts, stops))
+    def work(first: int, last: int) -> None:
+        for start in range(first, last, size):
+            stop = min(start + size, last)
+            generators = [
+                Generator(SFC64(SeedSequence(int(seed), spawn_key=(_NUMBERS[name], int(severity), index))))
+                for index in (() if name in _WITHOUT_CHANCE else range(first_index + start, first_index + stop))
+            ]
+            out[start:stop] = function(images[start:stop], strength, generators)
+
+    threads = max(1, min(threads or torch.get_num_threads(), -(-len(images) // size)))
+    if name in _ONE_THREAD or (name in _ONE_THREAD_IF_SMALL and values < _SMALL):
+        threads = 1
+    ends = [len(images) * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:  # starts a thread for each part but the first
+        others = pool.map(work, ends[1:-1], ends[2:])
+        work(ends[0], ends[1])
+        list(others)  # raises what they raised
     return out
 
 
