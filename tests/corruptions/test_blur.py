@@ -4,7 +4,7 @@ from numpy.random import SFC64, Generator
 from scipy import ndimage
 
 from bacs.corruptions import blur, corrupt, filters
-from bacs.corruptions.constants import CONSTANTS, Disk, Glass
+from bacs.corruptions.constants import CONSTANTS, Glass
 
 BOTH = ("cifar", "imagenet")
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -23,26 +23,6 @@ def test_gaussian_blur_is_scipys(constants, severity, large):
     sigma = CONSTANTS[constants]["gaussian_blur"][severity - 1]
     expected = ndimage.gaussian_filter(large.astype(float), (0, sigma, sigma, 0), mode="nearest", truncate=4)
     assert_nearly_equal(corrupt(large, "gaussian_blur", severity, constants=constants), expected, 0.02)
-
-
-@pytest.mark.parametrize("constants", BOTH)
-@pytest.mark.parametrize("severity", SEVERITIES)
-def test_defocus_blur_is_a_convolution_with_a_soft_disk(constants, severity, large):
-    disk = CONSTANTS[constants]["defocus_blur"][severity - 1]
-    reach = max(8, int(disk.radius))
-    kernel = (np.hypot(*np.mgrid[-reach : reach + 1, -reach : reach + 1]) <= disk.radius).astype(float)
-    kernel /= kernel.sum()
-    taps = np.arange(-2, 3) if disk.radius > 8 else np.arange(-1, 2)
-    soft = np.exp(-(taps**2) / (2 * disk.rim_sigma**2))
-    kernel = ndimage.correlate(kernel, np.outer(soft, soft) / soft.sum() ** 2, mode="mirror")
-    expected = ndimage.correlate(large.astype(float), kernel[None, :, :, None], mode="mirror")
-    ours = corrupt(large, "defocus_blur", severity, constants=constants)
-    assert_nearly_equal(ours, np.minimum(expected, 255), 0.25)
-
-
-def test_a_disk_larger_than_the_image_still_works():
-    images = np.full((1, 4, 4, 3), 90, np.uint8)
-    assert abs(blur.defocus_blur(images, Disk(10.0, 0.5), []).astype(int) - 90).max() <= 1
 
 
 @pytest.mark.parametrize("degrees", [-45.0, -20.5, 0.0, 13.0, 44.9, -90.0, -130.0])

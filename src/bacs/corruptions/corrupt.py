@@ -9,7 +9,7 @@ import torch
 from jaxtyping import UInt8
 from numpy.random import SFC64, Generator, SeedSequence
 
-from bacs.corruptions import blur, digital, elastic, noise, spatter, weather
+from bacs.corruptions import blur, defocus, digital, elastic, noise, spatter, weather
 from bacs.corruptions.constants import CONSTANTS
 from bacs.errors import unknown_name
 
@@ -17,7 +17,7 @@ _TEST: dict[str, Callable] = {
     "gaussian_noise": noise.gaussian_noise,
     "shot_noise": noise.shot_noise,
     "impulse_noise": noise.impulse_noise,
-    "defocus_blur": blur.defocus_blur,
+    "defocus_blur": defocus.defocus_blur,
     "glass_blur": blur.glass_blur,
     "motion_blur": blur.motion_blur,
     "zoom_blur": blur.zoom_blur,
