@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 from bacs import metrics
+from bacs.corruptions import TEST
 
 SCORES = [metrics.accuracy, metrics.nll, metrics.brier, metrics.ece, metrics.aurc]
 
@@ -149,3 +150,26 @@ def test_bad_bins_and_coverage_are_named():
         metrics.ece(p, labels, bins=0)
     with pytest.raises(ValueError, match="coverage must be above 0 and at most 1, got 1.5"):
         metrics.selective_accuracy(p, labels, 1.5)
+
+
+def test_mce_is_one_for_alexnet_and_averages_severities_before_it_divides():
+    errors = {name: [error] * 5 for name, error in metrics.ALEXNET_ERROR.items()}
+    assert metrics.mce(errors) == pytest.approx(1)
+    assert metrics.mce(errors | {"fog": [0.0] * 5}) == pytest.approx(14 / 15)
+    mean_of_these = 0.4
+    by_hand = (14 + mean_of_these / 0.564592) / 15
+    assert metrics.mce(errors | {"brightness": [0.0, 0.2, 0.4, 0.6, 0.8]}) == pytest.approx(by_hand)
+
+
+def test_mce_knows_the_corruptions_of_the_catalogue():
+    assert tuple(metrics.ALEXNET_ERROR) == TEST
+
+
+def test_mce_refuses_what_is_not_all_15_by_5():
+    errors = {name: [0.5] * 5 for name in metrics.ALEXNET_ERROR}
+    with pytest.raises(ValueError, match="missing or unknown: fog"):
+        metrics.mce({name: values for name, values in errors.items() if name != "fog"})
+    with pytest.raises(ValueError, match="errors of snow must be five shares"):
+        metrics.mce(errors | {"snow": [0.5] * 4})
+    with pytest.raises(ValueError, match="errors of snow must be five shares"):
+        metrics.mce(errors | {"snow": [50.0] * 5})

@@ -4,6 +4,7 @@ Predictions of equal confidence are exchangeable: where their order would matter
 group, so that no score depends on the order of the rows.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,25 @@ import torch
 from torch import Tensor
 
 Array = np.ndarray
+
+ALEXNET_ERROR = {
+    "gaussian_noise": 0.886428,
+    "shot_noise": 0.894468,
+    "impulse_noise": 0.922640,
+    "defocus_blur": 0.819880,
+    "glass_blur": 0.826268,
+    "motion_blur": 0.785948,
+    "zoom_blur": 0.798360,
+    "snow": 0.866816,
+    "frost": 0.826572,
+    "fog": 0.819324,
+    "brightness": 0.564592,
+    "contrast": 0.853204,
+    "elastic_transform": 0.646056,
+    "pixelate": 0.717840,
+    "jpeg_compression": 0.606500,
+}
+"""Error of AlexNet on ImageNet-C, mean over the five severities: what mCE divides by."""
 
 
 def accuracy(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
@@ -94,6 +114,20 @@ def selective_accuracy(probabilities: Tensor | Array, labels: Tensor | Array, co
     curve = risk_coverage(probabilities, labels)
     kept = max(1, int(np.floor(coverage * len(curve.risk) + 1e-9)))
     return float(1 - curve.risk[kept - 1])
+
+
+def mce(errors: Mapping[str, Sequence[float]]) -> float:
+    """Mean corruption error: 1/15 sum_c (mean error over the five severities / AlexNet's error on c), 1 for AlexNet.
+
+    `errors`: corruption -> error at severities 1..5, for each of the 15 corruptions of ImageNet-C.
+    """
+    if errors.keys() != ALEXNET_ERROR.keys():
+        wrong = sorted(errors.keys() ^ ALEXNET_ERROR.keys())
+        raise ValueError(f"errors must have the 15 test corruptions; missing or unknown: {', '.join(wrong)}")
+    for name, values in errors.items():
+        if len(values) != 5 or not all(0 <= value <= 1 for value in values):
+            raise ValueError(f"errors of {name} must be five shares 0..1, one a severity, got {list(values)}")
+    return float(np.mean([np.mean(errors[name]) / baseline for name, baseline in ALEXNET_ERROR.items()]))
 
 
 def _confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
