@@ -158,7 +158,7 @@ class Ensemble:
             entries.append(
                 {
                     "architecture": None if member.architecture is None else member.architecture.as_json(),
-                    "preprocessing": None if member.preprocessing is None else vars(member.preprocessing),
+                    "preprocessing": None if member.preprocessing is None else member.preprocessing.as_json(),
                     "posterior": values,
                 }
             )

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from bacs.errors import DataError
+from bacs.preprocessing import resized
 
 EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm")
 CENTRAL_CROP = 224 / 256
@@ -62,10 +63,7 @@ class FolderImages:
         height, width = self.size
         image = read_image(path)
         if self.crop is not None:
-            side = self.crop * min(image.size)
-            left, top = (image.width - side) / 2, (image.height - side) / 2
-            box = (left, top, left + side, top + side)
-            image = image.resize((width, height), Image.Resampling.BICUBIC, box=box)
+            image = resized(image, self.size, self.crop, "bicubic")
         if image.size != (width, height):
             raise DataError(f"{path}: {image.width} x {image.height} pixels, expected {width} x {height}")
         return np.array(image)  # a copy: torch warns about arrays that must not be written to

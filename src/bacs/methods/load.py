@@ -71,10 +71,17 @@ def _member(entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSour
     weights = {key.removeprefix("model/"): t for key, t in tensors.items() if key.startswith("model/")}
     _fill(model, weights, architecture.name)
     state = {key.removeprefix("posterior/"): t for key, t in tensors.items() if key.startswith("posterior/")}
-    given = entry["preprocessing"]
-    preprocessing = None if given is None else Preprocessing(tuple(given["mean"]), tuple(given["std"]))
+    preprocessing = None if entry["preprocessing"] is None else _preprocessing(entry["preprocessing"])
     posterior = posteriors.unpack(entry["posterior"], state, dict(model.named_parameters()))
     return Member(model, posterior, preprocessing, architecture)
+
+
+def _preprocessing(values: dict[str, Any]) -> Preprocessing:
+    """As it was saved; what an older version did not write means what it did then."""
+    try:
+        return Preprocessing.from_json(values)
+    except (ValueError, TypeError) as error:
+        raise CheckpointError(f"the checkpoint's preprocessing cannot be used: {error}") from error
 
 
 @torch.no_grad()
