@@ -10,7 +10,7 @@ import bacs
 ROOT = Path(bacs.__file__).parent
 LAYERS = [
     {"errors", "types"},
-    {"parameters", "inputs", "layout", "preprocessing"},
+    {"parameters", "inputs", "layout", "preprocessing", "toml"},
     {"objectives", "metrics", "posteriors", "models", "corruptions", "checkpoints", "engine"},
     {"data", "adaptation", "architecture"},
     {"ensemble"},

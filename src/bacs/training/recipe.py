@@ -1,15 +1,14 @@
 """Recipes: one TOML file says how an ensemble is trained. Validated once, here; unknown keys are errors."""
 
-import tomllib
-import types
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from bacs.errors import RecipeError
 from bacs.preprocessing import Preprocessing
+from bacs.toml import check_keys, check_types, near
+from bacs.toml import read as toml_table
 from bacs.training.augment import Identity, PadCropFlip
 from bacs.training.files import RandomResizedCrop
 from bacs.training.objective import smoothed
@@ -76,7 +75,7 @@ class Recipe:
         """The preprocessing that the recipe states, None if it is to be that of the data."""
         if self.preprocessing is None:
             return None
-        _check_keys("preprocessing", self.preprocessing, ["mean", "std"], required=["mean", "std"])
+        check_keys("preprocessing", self.preprocessing, ["mean", "std"], required=["mean", "std"])
         return Preprocessing(tuple(self.preprocessing["mean"]), tuple(self.preprocessing["std"]))
 
     def as_json(self) -> dict[str, Any]:
@@ -85,27 +84,19 @@ class Recipe:
 
 def read(path: str | Path) -> Recipe:
     """The recipe in a TOML file."""
-    file = Path(path)
-    try:
-        table = tomllib.loads(file.read_text())
-    except FileNotFoundError:
-        raise RecipeError(f"{file}: there is no such recipe") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RecipeError(f"{file}: not a TOML file that can be read: {error}") from error
+    table = toml_table(path, "train")
     try:
         return parse(table)
     except RecipeError as error:
-        raise RecipeError(f"{file}: {error}") from None
+        raise RecipeError(f"{path}: {error}") from None
 
 
 def parse(table: dict[str, Any]) -> Recipe:
     """The recipe of a table, with every value checked."""
     names = [f.name for f in fields(Recipe)]
     required = [f.name for f in fields(Recipe) if f.default is MISSING and f.default_factory is MISSING]
-    _check_keys("the recipe", table, names, required=required)
-    for name, kind in get_type_hints(Recipe).items():
-        if name in table and not _fits(table[name], kind):
-            raise RecipeError(f"{name} must be {_spelt(kind)}, got {table[name]!r}")
+    check_keys("the recipe", table, names, required=required)
+    check_types(table, get_type_hints(Recipe))
     recipe = Recipe(**table)
     if recipe.members < 1:
         raise RecipeError(f"members must be at least 1, got {recipe.members}")
@@ -126,48 +117,12 @@ def _named(key: str, table: dict[str, Any], catalogue: dict[str, Callable[..., A
     name = table.get("name")
     if name not in catalogue:
         raise RecipeError(
-            f"{key}.name must be one of {', '.join(catalogue)}; got {name!r}{_near(name, list(catalogue))}"
+            f"{key}.name must be one of {', '.join(catalogue)}; got {name!r}{near(name, list(catalogue))}"
         )
     made = catalogue[name]
     kinds = get_type_hints(made)
     allowed = [f.name for f in fields(made)] if isinstance(made, type) else []  # pyrefly: ignore[bad-argument-type]
     arguments = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k != "name"}
-    _check_keys(key, arguments, allowed, required=[])
-    for argument, value in arguments.items():
-        if not _fits(value, kinds[argument]):
-            raise RecipeError(f"{key}.{argument} must be {_spelt(kinds[argument])}, got {value!r}")
+    check_keys(key, arguments, allowed, required=[])
+    check_types(arguments, kinds, prefix=f"{key}.")
     return made(**arguments)
-
-
-def _check_keys(where: str, table: dict[str, Any], known: list[str], *, required: list[str]) -> None:
-    for key in table:
-        if key not in known:
-            raise RecipeError(f"{where} has an unknown key {key!r}{_near(key, known)}; it may have {', '.join(known)}")
-    for key in required:
-        if key not in table:
-            raise RecipeError(f"{where} lacks the key {key!r}")
-
-
-def _near(name: object, known: list[str]) -> str:
-    near = get_close_matches(str(name), known, n=1, cutoff=0.5)
-    return f" (did you mean {near[0]!r}?)" if near else ""
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a TOML value has this type; a whole number may stand for a float, a truth value for no number."""
-    if isinstance(kind, types.UnionType):
-        return any(_fits(value, option) for option in get_args(kind))
-    if get_origin(kind) is tuple:
-        return isinstance(value, (tuple, list)) and all(_fits(item, get_args(kind)[0]) for item in value)
-    if get_origin(kind) is dict:
-        return isinstance(value, dict)
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-
-
-def _spelt(kind: Any) -> str:
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-    if isinstance(kind, types.UnionType):
-        return _spelt(get_args(kind)[0])
-    return words.get(kind, "a table" if get_origin(kind) is dict else "a list of numbers")

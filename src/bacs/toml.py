@@ -1,0 +1,74 @@
+"""Recipes as TOML files: keys and types are checked against what a verb knows; errors name the nearest right key."""
+
+import tomllib
+import types
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from bacs.errors import RecipeError
+
+MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
+"""The key that tells a recipe of one verb from those of the others; every recipe must have its own."""
+
+
+def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
+    """The table in a TOML file; raises if it is plainly a recipe of another verb."""
+    file = Path(path)
+    try:
+        table = tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        raise RecipeError(f"{file}: there is no such recipe") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RecipeError(f"{file}: not a TOML file that can be read: {error}") from error
+    found = {MARKS[key] for key in table.keys() & MARKS.keys()}
+    if verb is not None and len(found) == 1 and verb not in found:
+        raise RecipeError(f"{file}: this is a recipe for bacs {found.pop()}, not for bacs {verb}")
+    return table
+
+
+def check_keys(where: str, table: dict[str, Any], known: list[str], *, required: list[str]) -> None:
+    """Raises for a key that is unknown, and for one that is missing."""
+    for key in table:
+        if key not in known:
+            raise RecipeError(f"{where} has an unknown key {key!r}{near(key, known)}; it may have {', '.join(known)}")
+    for key in required:
+        if key not in table:
+            raise RecipeError(f"{where} lacks the key {key!r}")
+
+
+def check_types(table: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -> None:
+    """Raises for a value that has not the type of its key."""
+    for name, value in table.items():
+        if not fits(value, kinds[name]):
+            raise RecipeError(f"{prefix}{name} must be {spelt(kinds[name])}, got {value!r}")
+
+
+def near(name: object, known: list[str]) -> str:
+    """A hint at the known name that was probably meant, or nothing."""
+    close = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a TOML value has this type; a whole number may stand for a float, a truth value for no number."""
+    if isinstance(kind, types.UnionType):
+        return any(fits(value, option) for option in get_args(kind))
+    if get_origin(kind) is tuple:
+        return isinstance(value, (tuple, list)) and all(fits(item, get_args(kind)[0]) for item in value)
+    if get_origin(kind) is dict:
+        return isinstance(value, dict)
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+
+
+def spelt(kind: Any) -> str:
+    """A type in words."""
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    if isinstance(kind, types.UnionType):
+        return spelt(get_args(kind)[0])
+    if get_origin(kind) is tuple:
+        items = {int: "whole numbers", float: "numbers", str: "texts"}
+        return f"a list of {items[get_args(kind)[0]]}"
+    return words.get(kind, "a table")
