@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.distributions import Independent, LowRankMultivariateNormal, Normal
 
-from bacs.posteriors import flat, gaussian, gaussian_of, kind_of, pack, swag_diag, swag_low_rank, unpack
+from bacs.posteriors import fisher_diag, flat, gaussian, gaussian_of, kind_of, pack, swag_diag, swag_low_rank, unpack
 
 SHAPES = {"conv.weight": (3, 2, 2), "head.bias": (4,)}
 SIZE = 16
@@ -24,8 +24,13 @@ def unflatten(vector):
 def collect(module, rows, **options):
     state = module.init(unflatten(rows[0]), **options)
     for row in rows:
-        state = module.update(state, unflatten(row))
+        state = fold(module, state, row)
     return state
+
+
+def fold(module, state, row):
+    """One more row: an iterate, or the gradient of an example."""
+    return module.update(state, unflatten(row.square() if module is fisher_diag else row))
 
 
 @pytest.fixture
@@ -108,7 +113,7 @@ def test_low_rank_keeps_only_the_last_deviations(trajectory):
     torch.testing.assert_close(last, rows[49] - rows[:50].mean(dim=0))
 
 
-@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank, fisher_diag])
 def test_samples_have_the_moments_of_the_posterior(module, trajectory):
     _, rows = trajectory
     state = collect(module, rows[:30])
@@ -173,7 +178,7 @@ def test_the_marginal_of_a_low_rank_gaussian_is_that_of_its_samples_coordinates(
     torch.testing.assert_close(gaussian.log_prob(part, {"head.bias": value}), expected.log_prob(value))
 
 
-@pytest.mark.parametrize("module", [flat, swag_diag, swag_low_rank])
+@pytest.mark.parametrize("module", [flat, swag_diag, swag_low_rank, fisher_diag])
 class TestContract:
     """What every posterior promises."""
 
@@ -184,7 +189,7 @@ class TestContract:
     def test_states_are_never_changed_in_place(self, module):
         state, rows = self.collected(module)
         before = [{n: t.clone() for n, t in f.items()} if isinstance(f, dict) else f for f in state]
-        module.update(state, unflatten(rows[0] + 5))
+        fold(module, state, rows[0] + 5)
         module.log_prob(state, unflatten(rows[0]))
         for old, new in zip(before, state, strict=True):
             if isinstance(old, dict):
@@ -195,10 +200,11 @@ class TestContract:
     def test_the_state_keeps_no_reference_to_the_callers_tensors(self, module):
         rows = torch.randn(3, SIZE)
         params = unflatten(rows[0].clone())
-        state = module.update(module.init(params), params)
-        for p in params.values():
+        squares = {name: p.square() for name, p in params.items()} if module is fisher_diag else params
+        state = module.update(module.init(params), squares)
+        for p in (*params.values(), *squares.values()):
             p.fill_(float("nan"))
-        assert all(torch.isfinite(m).all() for m in state.mean.values())
+        assert all(torch.isfinite(t).all() for field in state if isinstance(field, dict) for t in field.values())
 
     def test_log_prob_is_a_scalar_with_gradients_where_it_depends_on_the_weights(self, module):
         state, rows = self.collected(module)
@@ -220,7 +226,7 @@ class TestContract:
                 assert old == new
 
 
-@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank, fisher_diag])
 def test_parameters_of_another_model_are_refused(module):
     rows = torch.randn(6, SIZE, generator=torch.Generator().manual_seed(0))
     state = collect(module, rows)
@@ -230,7 +236,7 @@ def test_parameters_of_another_model_are_refused(module):
         module.log_prob(state, unflatten(rows[0]) | {"head.bias": rows[0][:2]})
 
 
-@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank, fisher_diag])
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan")])
 def test_min_variance_must_be_positive(module, wrong):
     rows = torch.randn(6, SIZE, generator=torch.Generator().manual_seed(0))
@@ -238,13 +244,13 @@ def test_min_variance_must_be_positive(module, wrong):
         module.log_prob(collect(module, rows), unflatten(rows[0]), min_variance=wrong)
 
 
-@pytest.mark.parametrize("module", [swag_diag, swag_low_rank])
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank, fisher_diag])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_samples_have_the_type_of_the_parameters_and_run_in_the_model(module, dtype):
     model = torch.nn.Linear(3, 2, dtype=dtype)
     state = module.init(dict(model.named_parameters()))
     for _ in range(3):
-        noisy = {n: p + 0.1 * torch.randn_like(p) for n, p in model.named_parameters()}
+        noisy = {n: (p + 0.1 * torch.randn_like(p)).abs() for n, p in model.named_parameters()}
         state = module.update(state, noisy)
     drawn = module.sample(state, torch.Generator().manual_seed(0))
     assert torch.func.functional_call(model, drawn, torch.ones(1, 3, dtype=dtype)).dtype == dtype

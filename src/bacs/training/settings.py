@@ -49,7 +49,8 @@ class Settings:
             raise ValueError("nesterov needs a momentum > 0, got 0")
         if not 0 <= self.collect_from < 1:
             raise ValueError(f"collect_from must be at least 0 and below 1, got {self.collect_from!r}")
-        if self.posterior not in KINDS:
-            raise unknown_name("posterior", self.posterior, list(KINDS))
+        collected = [name for name, kind in KINDS.items() if kind.of_iterates]
+        if self.posterior not in collected:
+            raise unknown_name("posterior", self.posterior, collected)
         if self.precision not in PRECISIONS:
             raise unknown_name("precision", self.precision, PRECISIONS)
