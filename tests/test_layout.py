@@ -22,6 +22,7 @@ from small import small_member, small_model
         (nn.Linear(3, 2), torch.contiguous_format),
         (nn.Sequential(nn.Conv2d(3, 4, 3)), torch.channels_last),
         (nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv3d(1, 1, 3)), torch.contiguous_format),
+        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4)), torch.contiguous_format),
     ],
 )
 def test_convolutions_get_channels_last_where_it_is_safe(model, layout):
@@ -41,6 +42,21 @@ def test_both_layouts_give_the_same_adapted_weights_within_rounding(images):
     adapter.step(images)
     for a, b in zip(adapted.parameters(), member.model.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_group_norm_survives_adapting_its_scales_and_shifts_alone():
+    """In a process of its own: what is tested for is a crash."""
+    code = (
+        "import torch, bacs\n"
+        "from torch import nn\n"
+        "from bacs.parameters import read\n"
+        "layers = nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)\n"
+        "model = nn.Sequential(*layers).eval()\n"
+        "member = bacs.Member(model, bacs.posteriors.flat.init(read(model)))\n"
+        "images = torch.randn(16, 3, 32, 32).contiguous(memory_format=torch.channels_last)\n"
+        "bacs.adapt(bacs.Ensemble([member]), images, 'tent', batch_size=8)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_narrow_networks_survive_odd_batches_on_two_threads():
