@@ -20,14 +20,18 @@ def batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(positions, batch) pairs that cover all images once, the last one smaller if need be.
 
-    With a generator the order is random. A DataLoader keeps its own order and batch size.
+    With a generator the order is random. A DataLoader keeps its own order and batch size. One image left over takes a
+    second from the batch before: alone it has no statistics, and where there are no pixels to average it is an error.
     """
     if isinstance(images, DataLoader):
         yield from _loader_batches(images)
         return
     source, count = _source(images)
     order = torch.arange(count) if generator is None else torch.randperm(count, generator=generator)
-    for positions in order.split(batch_size):
+    sizes = [batch_size] * (count // batch_size) + [count % batch_size] * (count % batch_size > 0)
+    if sizes[-1] == 1 and len(sizes) > 1 and batch_size > 2:
+        sizes[-2:] = [batch_size - 1, 2]
+    for positions in order.split(sizes):
         yield positions, checked(_take(source, positions, in_order=generator is None))
 
 
