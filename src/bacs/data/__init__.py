@@ -3,6 +3,7 @@
 from bacs.data.folder import FolderImages
 from bacs.data.image_set import Images, ImageSet
 from bacs.data.load import load
+from bacs.data.pictures import Pictures, pictures
 from bacs.data.shifts import Shift, shift
 from bacs.data.streams import (
     StreamBatch,
@@ -18,6 +19,7 @@ __all__ = [
     "FolderImages",
     "ImageSet",
     "Images",
+    "Pictures",
     "Shift",
     "StreamBatch",
     "batched",
@@ -25,6 +27,7 @@ __all__ = [
     "correlated_order",
     "gradual_names",
     "load",
+    "pictures",
     "shift",
     "shuffled_order",
     "stream_batches",

@@ -36,6 +36,15 @@ def read(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
     return _as_images(images, path), labels
 
 
+def read_inputs(path: Path) -> np.ndarray:
+    """Inputs without labels: uint8 NHWC images, or numbers of any shape as a model takes them."""
+    if path.suffix == ".npy":
+        array = read_npy(path)
+    else:
+        array = (_read_npz if path.suffix == ".npz" else _read_safetensors)(path, "test")[0]
+    return _as_images(array, path) if array.dtype == np.uint8 and array.ndim in (3, 4) else array
+
+
 def _pick_names(names: list[str], split: str, path: Path) -> tuple[str, str | None]:
     for images, labels in (("images", "labels"), (f"x_{split}", f"y_{split}")):
         if images in names:

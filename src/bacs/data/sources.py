@@ -1,0 +1,93 @@
+"""Where a user's pictures lie: the files of a folder, a glob or a path, or the rows of a Parquet file."""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bacs.data.folder import EXTENSIONS
+from bacs.data.formats import parquet
+from bacs.errors import DataError
+
+SUFFIXES = (*EXTENSIONS, ".gif", ".jfif", ".pgm")
+"""What a folder's files end in to be taken for pictures."""
+
+
+class Encoded(NamedTuple):
+    index: int  # its place in the source
+    name: str
+    data: Path | bytes
+
+
+class Source(NamedTuple):
+    pictures: Iterable[Encoded]
+    count: int
+    ignored: int = 0  # files of a folder that are no pictures by their names
+
+
+def find(source: str | Path) -> Source:
+    """The encoded pictures of a folder with its sub-folders, a glob, a Parquet file or one file, none of them read yet.
+
+    Files come in the order of their paths.
+    """
+    path = Path(source).expanduser()
+    if path.suffix == ".parquet" and path.is_file():
+        return Source(_rows(path), parquet.count(path))
+    files, ignored = _listed(str(source), path)
+    return Source((Encoded(i, _text(file), file) for i, file in enumerate(files)), len(files), ignored)
+
+
+def _listed(source: str, path: Path) -> tuple[list[Path], int]:
+    """The files to decode in the order of their paths, and how many others a folder has."""
+    if path.is_dir():
+        files, ignored = _below(path)
+        if not files:
+            raise DataError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in it or below it")
+        return files, ignored
+    if os.path.lexists(path):
+        return [path], 0
+    if not glob.has_magic(source):
+        raise DataError(f"{source} is missing: IMAGES is a folder, a glob in quotes, a picture, or an array file")
+    matches = [Path(match) for match in glob.glob(os.path.expanduser(source), recursive=True)]
+    files = [match for match in matches if _looks_like_picture(match) or not match.is_dir()]
+    if not files:
+        raise DataError(f"{source} matches no file")
+    return sorted(files), 0
+
+
+def _below(folder: Path) -> tuple[list[Path], int]:
+    """Pictures by their names, folders so named and folders that are closed to us included: decoding names those."""
+    files, ignored, seen = [], 0, set()
+
+    def closed(error: OSError) -> None:
+        files.append(Path(error.filename))
+
+    for place, folders, names in os.walk(folder, onerror=closed, followlinks=True):
+        real = os.path.realpath(place)
+        visible = [name for name in folders if not name.startswith(".")]
+        # A link to a folder above would never end; a folder named like a picture is an accident that is reported.
+        folders[:] = [] if real in seen else sorted(name for name in visible if not _looks_like_picture(Path(name)))
+        if real in seen:
+            continue
+        seen.add(real)
+        files += [Path(place, name) for name in visible if name not in folders]
+        names = [name for name in names if not name.startswith(".")]
+        chosen = [Path(place, name) for name in names if _looks_like_picture(Path(name))]
+        files += chosen
+        ignored += len(names) - len(chosen)
+    return sorted(files), ignored
+
+
+def _looks_like_picture(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
+
+
+def _rows(path: Path) -> Iterator[Encoded]:
+    for index, row in enumerate(parquet.read_pictures(path)):
+        yield Encoded(index, row.path or f"{_text(path)} row {index}", row.data)
+
+
+def _text(path: Path) -> str:
+    """The path as text that every format can hold; bytes that are no UTF-8 are written as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
