@@ -1,10 +1,12 @@
 """How to build a model again: a name that bacs knows, or the import path of a user's class."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+import torch
 from torch import nn
 
 from bacs import models
@@ -17,6 +19,15 @@ class Architecture:
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            json.dumps(self.arguments)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"arguments of an Architecture must be JSON values ({error}); for anything else, name a function of "
+                "your own that builds the model without them"
+            ) from error
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "arguments": self.arguments}
@@ -49,7 +60,8 @@ def build(architecture: Architecture, source: ModelSource | None) -> nn.Module:
     factory = imported(source) if isinstance(source, str) else source
     if isinstance(factory, nn.Module):
         raise TypeError("model must build a new model for each member: pass its class or a function, not an instance")
-    model = factory(**architecture.arguments)
+    with torch.random.fork_rng(devices=[]):  # the weights it draws are overwritten: nobody's random numbers change
+        model = factory(**architecture.arguments)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must build a torch.nn.Module, got {type(model).__name__}")
     return model

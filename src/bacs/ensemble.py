@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from bacs import checkpoints, inputs, posteriors
 from bacs.adaptation import norm_statistics, offline
-from bacs.adaptation.forward import forward
+from bacs.adaptation.forward import try_out
 from bacs.architecture import Architecture, architecture_of
 from bacs.inputs import Images
 from bacs.layout import arranged
-from bacs.parameters import check_fit
+from bacs.parameters import check_fit, check_model
 from bacs.posteriors import Posterior
 from bacs.preprocessing import Preprocessing, to_model
 
@@ -33,8 +33,7 @@ class Member:
     architecture: Architecture | None = None  # how `bacs.load` builds the model again; found if bacs built it
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {type(self.model).__name__}")
+        check_model(self.model)
         posteriors.kind_of(self.posterior)
         check_fit("posterior", self.posterior.mean, dict(self.model.named_parameters()))
         if self.architecture is None:
@@ -135,7 +134,7 @@ class Ensemble:
         widths = []
         for member in self.members:
             with norm_statistics.using(member.model, "source"):
-                widths.append(forward(member.model, member.prepare(batch)).shape[1])
+                widths.append(try_out(member.model, member.prepare(batch)).shape[1])
         for index, width in enumerate(widths):
             if width != widths[0]:
                 raise ValueError(

@@ -24,12 +24,40 @@ def select(model: nn.Module, which: str) -> Params:
     trainable: Params = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if which == "all":
         return trainable
-    affine = {id(p) for layer in model.modules() if isinstance(layer, NORM_LAYERS) for p in layer.parameters()}
+    affine = {id(p) for layer in model.modules() if _normalises(layer) for p in layer.parameters()}
     return {name: p for name, p in trainable.items() if id(p) in affine}
+
+
+def _normalises(layer: nn.Module) -> bool:
+    """Whether this is a layer of torch's, or by its name and its vectors one of the many that libraries bring along."""
+    if isinstance(layer, NORM_LAYERS):
+        return True
+    vectors = [p.ndim == 1 for p in layer.parameters()]
+    return "norm" in type(layer).__name__.lower() and not list(layer.children()) and all(vectors)
+
+
+def check_model(model: nn.Module) -> None:
+    """Raises TypeError for a model that cannot be copied and adapted as it is, with the way out."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    if any(isinstance(layer, torch.jit.ScriptModule) and list(layer.parameters()) for layer in model.modules()):
+        raise TypeError("model must be plain Python: copies of a torch.jit module cannot learn; pass its original")
+    parallel = isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel))
+    if parallel or hasattr(model, "_orig_mod"):
+        inside = "module" if parallel else "_orig_mod"
+        raise TypeError(f"model must come without a wrapper: this is a {type(model).__name__}, pass model.{inside}")
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if nn.parameter.is_lazy(tensor):
+            raise TypeError(f"model must have shapes: {name!r} has none yet; call the model on a batch once before")
+    for name, p in model.named_parameters():
+        if p.is_complex() or p.layout != torch.strided:
+            kind = str(p.dtype if p.is_complex() else p.layout).removeprefix("torch.")
+            raise TypeError(f"model must have real, dense weights, as posteriors are over these: {name!r} is {kind}")
 
 
 def read(model: nn.Module) -> Params:
     """A copy of every parameter, cut from the graph: what a posterior's `init` and `update` take."""
+    check_model(model)
     return {name: p.detach().clone() for name, p in model.named_parameters()}
 
 

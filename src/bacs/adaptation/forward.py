@@ -1,5 +1,6 @@
 """One pass of a batch through a model, with errors that name what does not fit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,12 +10,19 @@ from bacs.errors import DivergenceError
 
 
 def logits_of(output: Any) -> Tensor:
-    """The [batch, classes] logits of a model's output: a tensor, or an object with `.logits`."""
-    logits = getattr(output, "logits", output)
-    if not isinstance(logits, Tensor) or logits.ndim != 2:
-        shape = list(logits.shape) if isinstance(logits, Tensor) else type(output).__name__
-        raise TypeError(f"the model must return [batch, classes] logits or an object with .logits, got {shape}")
-    return logits
+    """The [batch, classes] logits of a model's output: a tensor, or the `logits` of an object or a mapping."""
+    logits = output.get("logits", output) if isinstance(output, Mapping) else getattr(output, "logits", output)
+    if isinstance(logits, Tensor) and logits.ndim == 2:
+        return logits
+    if isinstance(logits, Tensor):
+        raise TypeError(f"the model must return [batch, classes] logits, got shape {list(logits.shape)}")
+    several = isinstance(output, (Mapping, tuple, list)) and len(output) > 0
+    key = repr(next(iter(output))) if isinstance(output, Mapping) and several else "0"
+    hint = f"\npick them with model.register_forward_hook(lambda module, inputs, output: output[{key}])"
+    raise TypeError(
+        f"the model must return [batch, classes] logits, alone or as `logits` of an object or dict, "
+        f"got a {type(output).__name__}{hint if several else ''}"
+    )
 
 
 def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None) -> Tensor:
@@ -35,6 +43,26 @@ def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None) 
     return logits if class_mask is None else logits[:, class_mask.to(logits.device)]
 
 
+def try_out(model: nn.Module, inputs: Tensor) -> Tensor:
+    """The logits of a first batch, or a ValueError for what would make every later result wrong without a sign."""
+    own = inputs.clone()
+    logits = forward(model, own)
+    name = type(model).__name__
+    if own._version:
+        raise ValueError(f"{name} changes its inputs in place, which would spoil the images: clone them in its forward")
+    if logits.shape[1] < 2:
+        raise ValueError(
+            f"the model must return a logit for each of two or more classes, got one from {name}; of a binary z, "
+            "return torch.cat([torch.zeros_like(z), z], dim=1)"
+        )
+    if (logits >= 0).all() and torch.allclose(logits.sum(dim=1), logits.new_ones(()), atol=1e-3):
+        raise ValueError(
+            f"the model must return logits, but those of {name} are probabilities (>= 0, with sum 1): "
+            "take its last softmax away, or return their logarithm"
+        )
+    return logits
+
+
 def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if "more than 1 value per channel" in reason:
@@ -44,7 +72,8 @@ def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
         )
     if "out of memory" in reason.lower() or "not enough memory" in reason.lower():
         return error
-    return ValueError(f"images of shape {list(inputs.shape)} do not fit {type(model).__name__}: {reason}")
+    hint = "; half-precision weights are float32 while they adapt" if "BFloat16" in reason or "Half" in reason else ""
+    return ValueError(f"images of shape {list(inputs.shape)} do not fit {type(model).__name__}: {reason}{hint}")
 
 
 def probabilities(logits: Tensor, class_mask: Tensor | None = None) -> Tensor:

@@ -66,6 +66,11 @@ class Adapter:
     def step(self, inputs: Tensor) -> Tensor:
         """Takes one step on a batch; returns its logits from before the step. Raises before any change."""
         logits = forward(self.model, inputs, self.class_mask)
+        if not logits.requires_grad:
+            raise ValueError(
+                f"no gradient reaches the adapted parameters of {type(self.model).__name__}: does its forward run "
+                "under torch.no_grad, or detach?"
+            )
         loss = adaptation_loss(
             self._objective(logits),
             self._log_q(self.params) if self._posterior_step == "gradient" and self._posterior_weight else None,

@@ -66,7 +66,8 @@ def _member(entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSour
         model = build(architecture, source)
     except TypeError as error:
         raise CheckpointError(
-            f"{architecture.name} cannot be built from the checkpoint's arguments: {error}"
+            f"{architecture.name} cannot be built from the checkpoint's arguments: {error}; "
+            "pass a function that builds it"
         ) from error
     weights = {key.removeprefix("model/"): t for key, t in tensors.items() if key.startswith("model/")}
     _fill(model, weights, architecture.name)
@@ -97,9 +98,6 @@ def _fill(model: torch.nn.Module, weights: dict[str, Tensor], name: str) -> None
                 f"the checkpoint does not fit {name}: {key!r} is {tuple(tensor.shape)}, "
                 f"the model's is {tuple(own[key].shape)}"
             )
-    floats = [t.dtype for key, t in weights.items() if t.is_floating_point()]
-    if floats:
-        model.to(floats[0])
-    for key, tensor in untied(model).items():
-        tensor.copy_(weights[key])
+    for key, tensor in own.items():
+        tensor.data = weights[key].clone()  # and not a copy into it: types may differ from layer to layer
     model.eval()

@@ -1,7 +1,9 @@
 """A member made ready to adapt: a copy of its model, and the step that a method takes on it."""
 
 import copy
+import logging
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +15,7 @@ from bacs.ensemble import Member
 from bacs.layout import arrange, layout_of
 from bacs.methods.catalogue import Method
 from bacs.methods.settings import Settings
-from bacs.parameters import select
+from bacs.parameters import batch_norm_layers, select
 from bacs.posteriors import gaussian as normal
 from bacs.types import Params
 
@@ -26,8 +28,8 @@ def copied(member: Member, device: torch.device | str | None) -> Member:
     Half-precision weights become float32: an adaptation step is smaller than their rounding and would be lost.
     """
     model = copy.deepcopy(member.model)
-    if member.like.dtype in HALF:
-        model = model.float()
+    if any(tensor.dtype in HALF for tensor in (*model.parameters(), *model.buffers())):
+        model._apply(lambda tensor: tensor.float() if tensor.dtype in HALF else tensor)
     if device is not None:
         model = model.to(device)
     return replace(member, model=arrange(model, layout_of(model)))
@@ -36,13 +38,15 @@ def copied(member: Member, device: torch.device | str | None) -> Member:
 def adapter_for(member: Member, method: Method, settings: Settings, class_mask: Tensor | None) -> Adapter | None:
     """The adapter of this member's model under a method, None if the method changes no parameter."""
     norm_statistics.use(member.model, "batch" if method.statistics == "test" else "source")
+    if method.statistics == "test" and not batch_norm_layers(member.model):
+        _say_no_batch_norm(type(member.model).__name__)
     if method.adapts is None:
         return None
     params = select(member.model, method.adapts)
     if not params:
         raise ValueError(
-            f"{type(member.model).__name__} has no parameter to adapt: the method adapts {method.adapts!r}, and none "
-            "of these requires a gradient"
+            f"{type(member.model).__name__} has no parameter to adapt: the method adapts {method.adapts!r}, and it has "
+            "none of these that requires a gradient"
         )
     state = posteriors.flat.init({}) if method.posterior == "flat" else member.posterior
     log_q, proximal = _functions(state, params, settings.min_variance)
@@ -58,6 +62,15 @@ def adapter_for(member: Member, method: Method, settings: Settings, class_mask: 
         momentum=settings.momentum,
         optimizer=settings.optimizer,
         class_mask=class_mask,
+    )
+
+
+@cache  # said once a kind of model, not once a member
+def _say_no_batch_norm(name: str) -> None:
+    logging.getLogger(__name__).warning(
+        "%s has no batch-norm layers, so there are no batch statistics to adapt: 'bn' predicts as 'vanilla', and the "
+        "other methods adapt weights alone",
+        name,
     )
 
 
