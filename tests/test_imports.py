@@ -10,11 +10,12 @@ import bacs
 ROOT = Path(bacs.__file__).parent
 LAYERS = [
     {"errors", "types"},
-    {"parameters", "inputs", "layout", "preprocessing", "toml"},
+    {"parameters", "inputs", "layout", "preprocessing", "toml", "locks"},
     {"objectives", "metrics", "posteriors", "models", "corruptions", "checkpoints", "engine"},
     {"data", "adaptation", "architecture"},
     {"ensemble"},
     {"methods", "training"},
+    {"pretrained"},
     {"benchmark"},
     {"report"},
     {"cli"},
@@ -71,6 +72,6 @@ def test_public_names_are_these():
     assert set(bacs.__all__) == {
         *("METHODS", "Architecture", "BacsError", "Ensemble", "Evaluation", "Member", "Method", "Preprocessing"),
         *("Stream", "adapt", "corruptions", "data", "evaluate", "load", "metrics", "models", "objectives"),
-        *("posteriors", "stream", "training"),
+        *("posteriors", "pretrained", "stream", "training"),
     }
     assert all(hasattr(bacs, name) for name in bacs.__all__)

@@ -9,12 +9,11 @@ training/member-0.now   where it is at this moment, for the progress display
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from bacs import checkpoints
+from bacs import checkpoints, locks
 from bacs.errors import RunError
 from bacs.training.recipe import Recipe, parse
 
@@ -84,24 +83,7 @@ def read_log(out: Path, index: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-@contextmanager
-def locked(out: Path, index: int) -> Iterator[None]:
-    """Sole right to train this member. The system takes it back from a process that dies, however it dies."""
+def locked(out: Path, index: int) -> AbstractContextManager[None]:
+    """Sole right to train this member."""
     file = out / "training" / f"member-{index}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as handle:
-        try:
-            import fcntl
-        except ImportError:  # Windows: two commands at once are not noticed
-            yield
-            return
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            handle.seek(0)
-            owner = handle.read().strip() or "unknown"
-            raise RunError(f"member {index} in {out} is being trained by another process (pid {owner})") from error
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
-        yield
+    return locks.locked(file, f"member {index} in {out} is being trained")
