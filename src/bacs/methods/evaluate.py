@@ -54,17 +54,30 @@ def evaluate(
     arguments as in `bacs.adapt` and `bacs.stream`. Beyond the members, memory holds predictions of one member and
     their running sum.
     """
-    if protocol not in PROTOCOLS:
-        raise unknown_name("protocol", protocol, PROTOCOLS)
-    passes = _offline if protocol == "offline" else _online
     labels = torch.as_tensor(labels)
     scores, total = [], None
-    for rows in passes(ensemble, images, method, batch_size, arguments):
+    for rows in member_probabilities(ensemble, images, method, protocol=protocol, batch_size=batch_size, **arguments):
         scores.append({name: score(rows, labels) for name, score in SCORES.items()})
         total = rows.clone() if total is None else total.add_(rows)
     assert total is not None
     mean = total / len(ensemble)
     return Evaluation(scores, {name: score(mean, labels) for name, score in SCORES.items()}, mean)
+
+
+def member_probabilities(
+    ensemble: Ensemble,
+    images: Images,
+    method: str | Method = "bacs",
+    *,
+    protocol: str = "offline",
+    batch_size: int = 128,
+    **arguments: Any,
+) -> Iterator[Tensor]:
+    """Float64 probabilities [images, classes] of one adapted member after another; arguments as in `evaluate`."""
+    if protocol not in PROTOCOLS:
+        raise unknown_name("protocol", protocol, PROTOCOLS)
+    passes = _offline if protocol == "offline" else _online
+    return passes(ensemble, images, method, batch_size, arguments)
 
 
 def _offline(

@@ -40,12 +40,16 @@ def load(path: str | Path, *, model: ModelSource | None = None) -> Any:
 
 def _gathered(run: Path, source: ModelSource | None) -> Ensemble:
     """The ensemble of a training run's finished members, each a saved ensemble in a folder of its own."""
+    parts = [load(folder, model=source) for folder in member_folders(run)]
+    return Ensemble([member for part in parts for member in part.members], class_names=parts[0].class_names)
+
+
+def member_folders(run: Path) -> list[Path]:
+    """The folders of a training run's finished members, in their order."""
     folders = [folder for folder in run.glob("member-*") if (folder / checkpoints.MANIFEST).exists()]
     if not folders:
         raise CheckpointError(f"{run} is a training run without a finished member yet; go on with bacs train")
-    folders.sort(key=lambda folder: (len(folder.name), folder.name))  # member-10 after member-9
-    parts = [load(folder, model=source) for folder in folders]
-    return Ensemble([member for part in parts for member in part.members], class_names=parts[0].class_names)
+    return sorted(folders, key=lambda folder: (len(folder.name), folder.name))  # member-10 after member-9
 
 
 def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], source: ModelSource | None) -> Ensemble:
