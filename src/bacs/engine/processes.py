@@ -9,7 +9,7 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from multiprocessing.connection import Connection
@@ -33,7 +33,7 @@ class Worker(NamedTuple):
 
 def outcomes(
     function: Callable[[Any], Any], jobs: Sequence[Any], *, workers: int, threads: int, attempts: int
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """The outcome of every job as it arrives. Leaving the loop early stops the workers."""
     waiting = deque(range(len(jobs)))
     started = [0] * len(jobs)

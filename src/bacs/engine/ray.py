@@ -1,6 +1,6 @@
 """Jobs on a Ray cluster (`pip install bacs[ray]`). Paths in jobs must mean the same on every machine of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from bacs.engine.outcome import Outcome, attempt, lost
@@ -15,7 +15,7 @@ def outcomes(
     gpus: float,
     address: str | None,
     attempts: int,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """The outcome of every job as it arrives. Leaving the loop early cancels the rest."""
     ray = _import()
     ours = not ray.is_initialized()

@@ -1,6 +1,7 @@
 """`run`: the one way to start independent jobs, wherever they run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import Any
 
 from bacs.engine import inline, processes, ray
@@ -41,7 +42,7 @@ def run(
     for name, value in (("workers", workers), ("threads", threads), ("attempts", attempts)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    outcomes: Iterator[Outcome]
+    outcomes: Generator[Outcome, None, None]
     if engine == "ray":
         outcomes = ray.outcomes(function, jobs, threads=threads, gpus=gpus, address=address, attempts=attempts)
     elif workers == 1:
@@ -52,11 +53,12 @@ def run(
         )
     values: list[Any] = [None] * len(jobs)
     failures: list[Outcome] = []
-    for outcome in outcomes:
-        on_result(outcome)
-        values[outcome.index] = outcome.value
-        if outcome.error is not None:
-            failures.append(outcome)
+    with closing(outcomes):  # an error in on_result, or Ctrl-C, stops the workers at once
+        for outcome in outcomes:
+            on_result(outcome)
+            values[outcome.index] = outcome.value
+            if outcome.error is not None:
+                failures.append(outcome)
     if failures:
         first = failures[0]
         count = f"{len(failures)} of {len(jobs)} jobs failed; the first" if len(jobs) > 1 else "the job failed"
