@@ -1,0 +1,93 @@
+"""A cell: one method under one protocol on one shift, the unit that is run, stored and resumed."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from bacs.methods.catalogue import METHODS, Method
+
+STEP = 3
+"""Cost of a step that adapts, in forward passes: there and twice back."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All that a record's scores follow from, apart from the run. `settings` has only what the method uses."""
+
+    shift: str
+    method: str
+    protocol: str
+    epochs: int
+    settings: dict[str, Any]
+    seed: int = 0
+    limit: int | None = None
+    tag: str = ""  # tells cells apart that differ in their settings alone
+
+    @property
+    def id(self) -> str:
+        """A readable name, one for each cell of a folder.
+
+        >>> Cell("cifar10-c/fog/5", "bacs", "offline", 1, {}).id
+        'cifar10-c.fog.5--bacs--offline--1'
+        """
+        return "--".join([slug(self.shift), self.method, self.protocol, str(self.epochs), *filter(None, [self.tag])])
+
+    @property
+    def cost(self) -> int:
+        """Forward passes that each image and member needs."""
+        if METHODS[self.method].adapts is None:
+            return 1
+        return STEP if self.protocol == "online" else STEP * self.epochs + 1
+
+    def identity(self) -> dict[str, Any]:
+        """The fields of a record that say which cell it is of."""
+        data, corruption, severity = parts(self.shift)
+        return {
+            "id": self.id,
+            "shift": self.shift,
+            "data": data,
+            "corruption": corruption,
+            "severity": severity,
+            "method": self.method,
+            "protocol": self.protocol,
+            "epochs": self.epochs,
+            "settings": self.settings,
+            "seed": self.seed,
+            "limit": self.limit,
+        }
+
+    def __str__(self) -> str:
+        epochs = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
+        words = [self.shift, self.method, self.protocol if self.protocol == "online" or not self.epochs else epochs]
+        return " ".join([*words, *filter(None, [self.tag])])
+
+
+def used_settings(method: Method) -> tuple[str, ...]:
+    """The settings that a method's predictions depend on."""
+    if method.adapts is None:
+        return ("batch_size",)
+    adapting = ("batch_size", "learning_rate", "momentum", "optimizer")
+    return adapting if method.posterior == "flat" else (*adapting, "posterior_weight", "posterior_step", "min_variance")
+
+
+def parts(shift: str) -> tuple[str, str | None, int | None]:
+    """Data set, corruption and severity of a shift's name; a natural shift has the first alone.
+
+    >>> parts("imagenet-c/fog/5@published"), parts("svhn->mnist")
+    (('imagenet-c', 'fog', 5), ('svhn->mnist', None, None))
+    """
+    found = re.fullmatch(r"([^/]+-c)/([a-z_]+)/([1-5])(@published)?", shift)
+    return (found[1], found[2], int(found[3])) if found else (shift, None, None)
+
+
+def slug(shift: str) -> str:
+    """A shift's name as part of a file's name; what cannot be told from it, a hash tells.
+
+    >>> slug("cifar10-c/fog/5"), slug("svhn->mnist")
+    ('cifar10-c.fog.5', 'svhn-to-mnist')
+    """
+    plain = shift.replace("->", "-to-").replace("/", ".")
+    if parts(shift)[1] is not None or re.fullmatch(r"[\w.-]+(->[\w.-]+|/clean)?", shift):
+        return plain
+    return f"{re.sub(r'[^A-Za-z0-9.-]+', '_', plain)[-60:]}-{hashlib.sha256(shift.encode()).hexdigest()[:8]}"

@@ -1,0 +1,163 @@
+"""Recipes of sweeps: one TOML file says which methods meet which shifts. Validated once, here."""
+
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from bacs.benchmark.cell import used_settings
+from bacs.corruptions import TEST, VALIDATION
+from bacs.data.corrupted import PUBLISHED_COPIES
+from bacs.data.shifts import CORRUPTIBLE
+from bacs.errors import RecipeError
+from bacs.methods.catalogue import METHODS
+from bacs.methods.evaluate import PROTOCOLS
+from bacs.methods.settings import Settings
+from bacs.toml import check_keys, check_types, near
+from bacs.toml import read as toml_table
+
+CORRUPTIBLE_C = [f"{name}-c" for name in CORRUPTIBLE]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Methods x protocols x epochs on every shift; settings mean what they mean in `bacs.adapt`.
+
+    Shifts are named one by one (`shifts`), or by `data`, `corruptions` and `severities`; `published` reads the
+    corrupted images from their published files instead of making them. `limit` takes the first images of each shift
+    only. A table `[method.tent]` has settings and epochs of that method alone. `table` names the paper's table that a
+    report may set beside ours.
+    """
+
+    methods: tuple[str, ...]
+    title: str = ""
+    table: str = ""
+    shifts: tuple[str, ...] = ()
+    data: str | None = None
+    corruptions: tuple[str, ...] = TEST
+    severities: tuple[int, ...] = (5,)
+    published: bool = False
+    protocols: tuple[str, ...] = ("offline",)
+    epochs: tuple[int, ...] = (1,)
+    seed: int = 0
+    limit: int | None = None
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    posterior_weight: float = 1e-4
+    momentum: float = 0.9
+    optimizer: str = "sgd"
+    posterior_step: str = "proximal"
+    min_variance: float = 1e-12
+    method: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def shift_names(self) -> list[str]:
+        """Every shift of the recipe, in its order."""
+        if self.data is None:
+            return list(self.shifts)
+        version = "@published" if self.published else ""
+        return [f"{self.data}/{name}/{level}{version}" for name in self.corruptions for level in self.severities]
+
+    def settings_of(self, method: str) -> dict[str, Any]:
+        """The settings that a method uses, as its own table or else the recipe has them."""
+        own = self.method.get(method, {})
+        return {name: own.get(name, getattr(self, name)) for name in used_settings(METHODS[method])}
+
+    def epochs_of(self, method: str) -> tuple[int, ...]:
+        """How many passes adapt, one row of a table each; 0 for a method that does not adapt."""
+        return tuple(self.method.get(method, {}).get("epochs", self.epochs)) if METHODS[method].adapts else (0,)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read(path: str | Path, *, settings: str | Path | None = None, limit: int | None = None) -> Recipe:
+    """The recipe in a TOML file; `settings` may be another with `[method.<name>]` tables that go before its own."""
+    table = toml_table(path, "sweep")
+    if settings is not None:
+        chosen = toml_table(settings)
+        if list(chosen) != ["method"] or not isinstance(chosen["method"], dict):
+            raise RecipeError(f"{settings}: settings must be tables [method.<name>] and nothing else")
+        own = table.get("method", {})
+        table["method"] = own | {name: own.get(name, {}) | values for name, values in chosen["method"].items()}
+    try:
+        recipe = parse(table)
+        return recipe if limit is None else checked(replace(recipe, limit=limit))
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None
+
+
+def parse(table: dict[str, Any]) -> Recipe:
+    """The recipe of a table, with every value checked."""
+    names = [f.name for f in fields(Recipe)]
+    required = [f.name for f in fields(Recipe) if f.default is MISSING and f.default_factory is MISSING]
+    check_keys("the recipe", table, names, required=required)
+    check_types(table, get_type_hints(Recipe))
+    if ("shifts" in table) == ("data" in table):
+        raise RecipeError("the recipe must name its shifts by one of the keys 'shifts' and 'data'")
+    for key in ("corruptions", "severities", "published"):
+        if key in table and "data" not in table:
+            raise RecipeError(f"{key} belongs to 'data', not to 'shifts'")
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    return checked(Recipe(**values))
+
+
+def checked(recipe: Recipe) -> Recipe:
+    """The recipe, after its values have been looked at."""
+    for key in ("methods", "protocols", "epochs", "shifts" if recipe.data is None else "severities"):
+        _check_list(key, getattr(recipe, key))
+    _check_names("methods", recipe.methods, list(METHODS))
+    _check_names("protocols", recipe.protocols, list(PROTOCOLS))
+    if recipe.data is not None:
+        check_corrupted(recipe.data, recipe.corruptions, recipe.severities, published=recipe.published)
+    if recipe.limit is not None and recipe.limit < 1:
+        raise RecipeError(f"limit must be at least 1, got {recipe.limit}")
+    for name, own in recipe.method.items():
+        _check_names("the tables [method.<name>]", (name,), list(recipe.methods))
+        _check_own(name, own)
+    for name in recipe.methods:
+        check_settings(recipe.settings_of(name))
+        epochs = recipe.epochs_of(name)
+        _check_list(f"epochs of {name}", epochs)
+        if METHODS[name].adapts and min(epochs) < 1:
+            raise RecipeError(f"epochs must be at least 1, got {min(epochs)} for {name}")
+    return recipe
+
+
+def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[int, ...], *, published: bool) -> None:
+    """Raises unless these are corruptions that there are for this data set."""
+    _check_names("data", (data,), CORRUPTIBLE_C)
+    if published:
+        _check_names("data of published files", (data,), list(PUBLISHED_COPIES))
+    _check_list("corruptions", corruptions)
+    _check_names("corruptions", corruptions, [*TEST, *VALIDATION])
+    for severity in severities:
+        if not 1 <= severity <= 5:
+            raise RecipeError(f"severities must be 1..5, got {severity}")
+
+
+def check_settings(settings: dict[str, Any]) -> None:
+    """Raises for a value that adaptation would refuse."""
+    if settings["batch_size"] < 1:
+        raise RecipeError(f"batch_size must be at least 1, got {settings['batch_size']}")
+    try:
+        Settings(**{name: value for name, value in settings.items() if name != "batch_size"})
+    except ValueError as error:
+        raise RecipeError(str(error)) from error
+
+
+def _check_own(name: str, own: dict[str, Any]) -> None:
+    if not isinstance(own, dict):
+        raise RecipeError(f"method.{name} must be a table, got {own!r}")
+    known = [*used_settings(METHODS[name]), *(["epochs"] if METHODS[name].adapts else [])]
+    check_keys(f"method.{name}", own, known, required=[])
+    check_types(own, get_type_hints(Recipe), prefix=f"method.{name}.")
+
+
+def _check_list(key: str, values: tuple[Any, ...]) -> None:
+    if not values or len(set(values)) != len(values):
+        raise RecipeError(f"{key} must have one value or more, each once, got {list(values)}")
+
+
+def _check_names(key: str, values: tuple[str, ...], known: list[str]) -> None:
+    for value in values:
+        if value not in known:
+            raise RecipeError(f"{key} must be among {', '.join(known)}; got {value!r}{near(value, known)}")

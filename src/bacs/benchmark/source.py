@@ -1,0 +1,43 @@
+"""What a sweep knows of the run that it evaluates: a checksum of all that predictions depend on."""
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bacs import checkpoints
+from bacs.ensemble import Ensemble
+from bacs.errors import RunError
+from bacs.methods.load import load, member_folders
+
+
+def describe(run: Path) -> dict[str, Any]:
+    """Checksum, number of members and name of a training run or a saved ensemble; reads manifests only.
+
+    The checksum covers tensors (by their own sums), architectures, preprocessing, posteriors and class names, but
+    neither logs nor versions.
+    """
+    manifest = checkpoints.read_manifest(run)
+    if manifest["kind"] not in ("run", "ensemble"):
+        raise RunError(f"{run} holds a {manifest['kind']}; a sweep begins with a training run or a saved ensemble")
+    manifests = [manifest]
+    if manifest["kind"] == "run":
+        manifests = [checkpoints.read_manifest(folder) for folder in member_folders(run)]
+    matter = ("members", "class_names", "class_mask", "statistics")
+    content = [
+        {key: each.get(key) for key in matter} | {"files": {n: f["sha256"] for n, f in each["files"].items()}}
+        for each in manifests
+    ]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    members = sum(len(each.get("members", [])) for each in manifests)
+    return {"sha256": digest, "members": members, "name": run.resolve().name}
+
+
+@lru_cache(maxsize=1)
+def opened(run: Path, sha256: str) -> Ensemble:
+    """The ensemble of a run, read once by each process; raises if it is no longer the one that the sweep began with."""
+    ensemble = load(run)
+    if describe(run)["sha256"] != sha256:
+        raise RunError(f"{run} has changed since the sweep began")
+    return ensemble

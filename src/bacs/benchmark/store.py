@@ -1,0 +1,141 @@
+"""The folder of a sweep, and what is where in it.
+
+sweep.json           the recipe as it was resolved, and the run
+records/<cell>.json  one a cell, written whole the moment it is finished
+working/             images and progress of the cells at work; gone at the end
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from bacs import checkpoints, locks
+from bacs.benchmark.cell import Cell
+from bacs.errors import RunError
+
+FORMAT = 1
+MANIFEST = "sweep.json"
+SCORED = ("members", "single", "ensemble")
+
+
+def record_file(out: Path, cell: str) -> Path:
+    return out / "records" / f"{cell}.json"
+
+
+def working_folder(out: Path) -> Path:
+    return out / "working"
+
+
+def locked(out: Path) -> AbstractContextManager[None]:
+    """Sole right to sweep into this folder."""
+    return locks.locked(out / ".lock", f"{out} is being filled")
+
+
+def write(out: Path, record: Mapping[str, Any]) -> None:
+    """Stores the record of a cell, whole or not at all."""
+    scores = {key: _encoded(record[key]) for key in SCORED if key in record}
+    fields = {"format": FORMAT, **record, **scores}
+    lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in fields.items()]
+    _replace(record_file(out, record["id"]), "{" + ",\n ".join(lines) + "}\n")
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The record in a file."""
+    try:
+        record = json.loads(file.read_text())
+        if record["format"] != FORMAT:
+            raise RunError(f"{file} has format {record['format']}, this version reads {FORMAT}; update bacs")
+        return record | {key: _decoded(record[key]) for key in SCORED if key in record}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{file} is damaged ({error}); remove it and its cell is made again") from error
+
+
+def records(out: str | Path) -> list[dict[str, Any]]:
+    """Every record of a folder, by name; a failed cell's has `error` and no scores."""
+    return [read(file) for file in sorted((Path(out) / "records").glob("*.json"))]
+
+
+def is_finished(out: Path, cell: Cell) -> bool:
+    """Whether this cell has a record with scores."""
+    file = record_file(out, cell.id)
+    return file.exists() and read(file)["error"] is None
+
+
+def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied: Sequence[str] = ()) -> list[str]:
+    """The ids of finished cells in a folder, which need not exist; raises if it is filled with something else.
+
+    A folder has one run, one seed, one limit and one choice of settings a method (but for `varied` ones), so that its
+    records can be averaged. Shifts, methods, protocols and epochs may come and go.
+    """
+    if (out / checkpoints.MANIFEST).exists() or out.is_file():
+        raise RunError(f"{out} is a run or a file, not the folder of a sweep; choose another folder")
+    if (out / MANIFEST).exists():
+        theirs = _manifest(out)
+        _compare(out, "the kind of run", theirs["kind"], about["kind"])
+        for key in ("members", "sha256"):
+            _compare(out, f"the run's {key}", theirs["run"][key], about["run"][key])
+        for key in ("seed", "limit"):
+            _compare(out, key, theirs["recipe"][key], about["recipe"][key])
+    planned = {cell.method: cell.settings for cell in cells}
+    done = [record for record in records(out) if record["error"] is None]
+    for record in done:
+        _compare(out, "the run's sha256", record["run"]["sha256"], about["run"]["sha256"])
+        for name, value in planned.get(record["method"], {}).items():
+            if name not in varied:
+                _compare(out, f"{name} of {record['method']}", record["settings"].get(name), value)
+    return [record["id"] for record in done]
+
+
+def begin(out: Path, about: Mapping[str, Any]) -> None:
+    """Makes `out` the folder of this sweep; to be called after `check`."""
+    text = json.dumps({"format": FORMAT, **about}, indent=1) + "\n"
+    if not (out / MANIFEST).exists() or (out / MANIFEST).read_text() != text:
+        _replace(out / MANIFEST, text)
+    for stray in (out / "records").glob(".*.tmp"):  # what a kill in the middle of writing left behind
+        stray.unlink(missing_ok=True)
+
+
+def _manifest(out: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((out / MANIFEST).read_text())
+        if manifest["format"] != FORMAT or not {"kind", "recipe", "run"} <= manifest.keys():
+            raise ValueError(f"format {manifest['format']}, this version reads {FORMAT}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{out / MANIFEST} is not of a sweep that this version knows: {error}") from error
+    return manifest
+
+
+def _compare(out: Path, what: str, there: object, here: object) -> None:
+    if there != here:
+        short = [value[:12] if isinstance(value, str) else value for value in (there, here)]
+        raise RunError(
+            f"{out} holds another sweep: {what} is {short[0]!r} there and {short[1]!r} here; choose another folder"
+        )
+
+
+def _replace(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        checkpoints.replace(file, text.encode())
+    except OSError as error:
+        raise RunError(f"could not write {file}: {error.strerror or error}; finished records are intact") from error
+
+
+def _encoded(value: Any) -> Any:
+    """Infinity, which JSON has not, as the text "inf"."""
+    if isinstance(value, dict):
+        return {key: _encoded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_encoded(each) for each in value]
+    return "inf" if value == math.inf else value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _decoded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_decoded(each) for each in value]
+    return math.inf if value == "inf" else value

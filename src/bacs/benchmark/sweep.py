@@ -1,0 +1,170 @@
+"""`sweep`: the cells of a recipe on this machine or a cluster, each stored as it is finished."""
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from bacs import data
+from bacs import engine as engines
+from bacs.benchmark import source, store, watch
+from bacs.benchmark.cell import Cell, slug
+from bacs.benchmark.measure import CellJob, failed, run_cell
+from bacs.benchmark.plan import plan
+from bacs.benchmark.recipe import Recipe
+from bacs.data.locate import data_root
+from bacs.engine import Outcome
+from bacs.errors import DataError, RunError
+from bacs.training.run import check_device
+
+
+class Summary(NamedTuple):
+    cells: int  # that were asked for
+    skipped: int  # finished before
+    finished: int  # now
+    failed: dict[str, str]  # id -> error
+
+
+def sweep(recipe: Recipe, run: str | Path, out: str | Path, **options: Any) -> Summary:
+    """How it went; `bacs.benchmark.records(out)` has the records themselves, at any time. Options as in `run_cells`."""
+    place = Path(run)
+    return run_cells(plan(recipe), about(recipe.as_json(), place), place, Path(out), **options)
+
+
+def about(recipe: Mapping[str, Any], run: Path, kind: str = "sweep") -> dict[str, Any]:
+    """What a folder's manifest says: the recipe as it was resolved, and the run."""
+    return {"kind": kind, "recipe": json.loads(json.dumps(recipe)), "run": source.describe(run)}
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    about: Mapping[str, Any],
+    run: Path,
+    out: Path,
+    *,
+    varied: Sequence[str] = (),
+    engine: str = "local",
+    workers: int | None = None,
+    threads: int = 1,
+    address: str | None = None,
+    data_dir: str | Path | None = None,
+    download: bool = False,
+    device: str = "cpu",
+    console: Console | None = None,
+) -> Summary:
+    """Runs the cells that have no record yet. Calling again with the same arguments is how a sweep is resumed.
+
+    A cell that fails is stored with its error, does not stop the others, and is tried again by the next call.
+
+    Args:
+        varied: settings in which records of one method may differ.
+        engine: `local` or `ray`; see `bacs.engine.run`.
+        workers: cells that run at the same time; None: one for every core, or every GPU.
+        threads: of torch in each of them. With 1, records agree bit for bit.
+        download: fetch data sets that are missing.
+        device: `cpu` or `cuda`; cells are spread over the GPUs of this machine.
+    """
+    for name, value in (("workers", workers), ("threads", threads)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    gpus = check_device(device, engine)
+    root = data_root(data_dir)
+    finished = set(store.check(out, about, cells, varied=varied))
+    todo = in_order([cell for cell in cells if cell.id not in finished])
+    if todo:
+        check_shifts(todo, run, about["run"]["sha256"], root, download=download)
+    with store.locked(out):
+        store.begin(out, about)
+        jobs = [
+            CellJob(
+                cell,
+                out.absolute(),
+                run.absolute(),
+                dict(about["run"]),
+                root.absolute(),
+                f"cuda:{turn % gpus}" if gpus else device,
+            )
+            for turn, cell in enumerate(todo)
+        ]
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        errors = _run(
+            jobs,
+            console or Console(stderr=True),
+            engine=engine,
+            workers=max(1, min(workers or gpus or cores, len(jobs))),
+            threads=threads,
+            gpus=1 if device.startswith("cuda") else 0,
+            address=address,
+        )
+    return Summary(len(cells), len(cells) - len(todo), len(todo) - len(errors), errors)
+
+
+def in_order(cells: Sequence[Cell]) -> list[Cell]:
+    """Shift by shift, to keep few images at a time; of one shift the longest first, to let workers end together."""
+    shifts = {shift: place for place, shift in enumerate(dict.fromkeys(cell.shift for cell in cells))}
+    return sorted(cells, key=lambda cell: (shifts[cell.shift], -cell.cost))
+
+
+def check_shifts(cells: Sequence[Cell], run: Path, sha256: str, root: Path, *, download: bool) -> None:
+    """Raises before any work is done if no shift has its data, or the run and the data do not fit.
+
+    One shift that can be read is enough to begin: what is wrong with others becomes the error of their cells.
+    """
+    ensemble, problem = source.opened(run, sha256), None
+    for cell in {cell.shift: cell for cell in cells}.values():
+        try:
+            shift = data.shift(cell.shift, data_dir=root, seed=cell.seed, limit=2, download=download)
+        except DataError as error:
+            problem = problem or error
+            continue
+        outputs = ensemble.predict(shift.images).shape[1]
+        given = len(shift.classes)
+        if given > outputs or (given < outputs and not Path(cell.shift).expanduser().exists()):
+            raise RunError(f"{run} tells {outputs} classes apart and {cell.shift} has {given}: is it the right run?")
+        if not download:
+            return
+        problem = None
+    if problem is not None:
+        raise problem
+
+
+def _run(jobs: Sequence[CellJob], console: Console, **options: Any) -> dict[str, str]:
+    """Errors by cell, after all jobs have come to an end."""
+    if not jobs:
+        return {}
+    out = jobs[0].out
+    working = store.working_folder(out)
+    shutil.rmtree(working, ignore_errors=True)  # images of a sweep that was killed may be incomplete
+    waiting = Counter(job.cell.shift for job in jobs)
+    errors: dict[str, str] = {}
+    ended = 0
+
+    def on_result(outcome: Outcome) -> None:
+        nonlocal ended
+        job, error = jobs[outcome.index], outcome.value
+        if outcome.error is not None:  # its process died again and again, or could not store the record
+            record = failed(job, outcome.error)
+            store.write(out, record)
+            error = record["error"]
+        if error is not None:
+            errors[job.cell.id] = error
+        ended += 1
+        watched.finish(job.cell, error)
+        waiting[job.cell.shift] -= 1
+        if not waiting[job.cell.shift]:
+            shutil.rmtree(working / "images" / slug(job.cell.shift), ignore_errors=True)
+
+    try:
+        with watch.watching(out, [job.cell for job in jobs], console) as watched:
+            engines.run(run_cell, jobs, on_result=on_result, **options)
+    except RunError:
+        if ended < len(jobs):  # not the failure of a cell, which has its record
+            raise
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+    return errors

@@ -1,0 +1,119 @@
+"""What a person sees of a sweep: one bar over all cells on a terminal, one line a cell elsewhere.
+
+Cells at work say how far they are in small files, so it is the same for cells in this process, in others or on other
+machines. The bar and the time left count forward passes, not cells: five epochs take longer than none.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from bacs.benchmark import store
+from bacs.benchmark.cell import Cell
+from bacs.methods.catalogue import METHODS
+from bacs.training.watch import clock
+
+INTERVAL = 0.5  # seconds
+
+
+def progress_file(out: Path, cell: Cell) -> Path:
+    return store.working_folder(out) / "progress" / cell.id
+
+
+class Heartbeat:
+    """Says about twice a second which share of a cell is done; its file is gone once the cell is."""
+
+    def __init__(self, out: Path, cell: Cell, *, images: int, members: int) -> None:
+        passes = cell.epochs + 1 if cell.protocol == "offline" and METHODS[cell.method].adapts else 1
+        self.file, self.whole = progress_file(out, cell), images * members * passes
+        self.done, self.written = 0, 0.0
+
+    def __enter__(self) -> "Heartbeat":
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.file.unlink(missing_ok=True)
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        if time.monotonic() - self.written > INTERVAL:
+            self.written = time.monotonic()
+            part = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+            with suppress(OSError):  # nobody's result depends on it
+                part.write_text(str(min(1.0, self.done / self.whole)))
+                part.replace(self.file)
+
+
+class Watch:
+    """Hears of finished cells, and knows how much is done and left."""
+
+    def __init__(self, out: Path, cells: Sequence[Cell], console: Console) -> None:
+        self.out, self.console = out, console
+        self.left = {cell.id: cell for cell in cells}
+        self.count, self.whole = len(cells), sum(cell.cost for cell in cells)
+        self.failed = 0
+        self.began = time.monotonic()
+
+    def done(self) -> float:
+        """The share of all work that is done."""
+        waiting = sum(cell.cost * (1 - self._share(cell)) for cell in list(self.left.values()))
+        return 1 - waiting / self.whole if self.whole else 1.0
+
+    def text(self) -> str:
+        """Cells done and failed, and the time left at the speed so far."""
+        done = self.done()
+        failed = f", {self.failed} failed" if self.failed else ""
+        left = f"  {clock((time.monotonic() - self.began) * (1 - done) / done)} left" if 0 < done < 1 else ""
+        return f"{self.count - len(self.left)}/{self.count} cells{failed}{left}"
+
+    def finish(self, cell: Cell, error: str | None) -> None:
+        """Takes note of a cell that has come to its end."""
+        self.left.pop(cell.id, None)
+        self.failed += error is not None
+        if error is not None:
+            self._print(f"{cell}: {error}")
+        elif not self.console.is_terminal:
+            self._print(f"{self.text()}  {cell}")
+
+    def _share(self, cell: Cell) -> float:
+        try:
+            return float(progress_file(self.out, cell).read_text() or 0)
+        except FileNotFoundError:
+            return 0.0
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+@contextmanager
+def watching(out: Path, cells: Sequence[Cell], console: Console) -> Iterator[Watch]:
+    """Shows the progress of these cells for a while."""
+    watch = Watch(out, cells, console)
+    if not console.is_terminal or not cells:
+        yield watch
+        return
+    stop = threading.Event()
+    columns = (BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f} %  {task.description}"))
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(watch.text(), total=1.0)
+
+        def show() -> None:
+            ending = False
+            while not ending:
+                ending = stop.wait(INTERVAL)
+                progress.update(task, completed=watch.done(), description=watch.text())
+
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        try:
+            yield watch
+        finally:
+            stop.set()
+            thread.join()

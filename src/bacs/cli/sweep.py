@@ -1,0 +1,121 @@
+"""`bacs sweep`: the cells of a benchmark recipe."""
+
+import json as json_format
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+
+from bacs.benchmark import recipe as recipes
+from bacs.benchmark import store
+from bacs.benchmark.cell import Cell
+from bacs.benchmark.plan import plan
+from bacs.benchmark.sweep import Summary, about, run_cells
+
+
+def sweep(
+    recipe: Annotated[Path, tyro.conf.Positional],
+    *,
+    run: Path,
+    out: Path,
+    settings: Path | None = None,
+    limit: int | None = None,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    threads: int = 1,
+    address: str | None = None,
+    data_dir: Path | None = None,
+    download: bool = False,
+    device: str = "cpu",
+    dry_run: bool = False,
+    json: bool = False,
+) -> int:
+    """Run every method of a recipe on every shift. The same command goes on with what was interrupted.
+
+    Example: bacs sweep recipes/cifar10-c-small.toml --run runs/cifar10 --out results/cifar10-c
+
+    Args:
+        recipe: TOML file that says which methods meet which shifts; recipes/ has those of the paper and small ones.
+        run: Folder of a training run or a saved ensemble.
+        out: Folder of the records; bacs report makes tables and figures of it.
+        settings: TOML file with [method.<name>] tables that go before the recipe's, such as bacs tune writes.
+        limit: The first images of each shift only; goes before the recipe's.
+        engine: Where cells run: processes on this machine, or a Ray cluster.
+        workers: Cells that run at the same time on this machine; by default one for every core.
+        threads: Threads of each. With 1, records agree bit for bit.
+        address: Address of the Ray cluster; without one, a running cluster is taken, else one is started here.
+        data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
+        download: Fetch data sets that are missing.
+        device: cpu or cuda.
+        dry_run: List what would run, and do nothing.
+        json: Print what was done (or would be) as JSON to standard output.
+    """
+    console = Console(stderr=True)
+    chosen = recipes.read(recipe, settings=settings, limit=limit)
+    cells, described = plan(chosen), about(chosen.as_json(), run)
+    if dry_run:
+        return show_plan(cells, store.check(out, described, cells), json=json)
+    began = time.monotonic()
+    try:
+        summary = run_cells(
+            cells,
+            described,
+            run,
+            out,
+            engine=engine,
+            workers=workers,
+            threads=threads,
+            address=address,
+            data_dir=data_dir,
+            download=download,
+            device=device,
+            console=console,
+        )
+    except KeyboardInterrupt:
+        return say_how_to_go_on(out, console)
+    if json:
+        print(json_format.dumps(summary._asdict() | {"out": str(out), "seconds": round(time.monotonic() - began, 3)}))
+    say(f"{closing(summary)}: {out}", console)
+    if summary.failed:
+        say(f"failed, and tried again by the same command: {', '.join(summary.failed)}", console)
+    return 1 if summary.failed else 0
+
+
+def closing(summary: Summary) -> str:
+    """How many cells there are, were skipped, are new or failed."""
+    done = summary.skipped + summary.finished
+    text = f"{done} of {summary.cells} cells are finished"
+    return f"{text}, {summary.finished} of them now" if summary.skipped and summary.finished else text
+
+
+def show_plan(cells: list[Cell], finished: list[str], *, json: bool) -> int:
+    """Prints the cells with what would become of them."""
+    known = set(finished)
+    rows: list[dict[str, Any]] = [cell.identity() | {"finished": cell.id in known} for cell in cells]
+    if json:
+        print(json_format.dumps(rows))
+        return 0
+    for cell in cells:
+        print(f"{'finished' if cell.id in known else 'to do   '}  {cell}")
+    left = [cell for cell in cells if cell.id not in known]
+    passes = sum(cell.cost for cell in left)
+    print(
+        f"{len(left)} of {len(cells)} cells to do: {passes} forward passes over the images of a shift, by every member"
+    )
+    return 0
+
+
+def say_how_to_go_on(out: Path, console: Console) -> int:
+    """What Ctrl-C leaves behind, and the exit code."""
+    say(
+        f"\nStopped. Finished cells are in {out}; the same command goes on:\n  {' '.join(['bacs', *sys.argv[1:]])}",
+        console,
+    )
+    return 130
+
+
+def say(text: str, console: Console) -> None:
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
