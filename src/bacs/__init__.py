@@ -1,6 +1,6 @@
 """Bayesian test-time adaptation for PyTorch classifiers."""
 
-from bacs import corruptions, data, metrics, models, objectives, posteriors, training
+from bacs import corruptions, data, metrics, models, objectives, posteriors, pretrained, training
 from bacs.architecture import Architecture
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import BacsError
@@ -28,6 +28,7 @@ __all__ = [
     "models",
     "objectives",
     "posteriors",
+    "pretrained",
     "stream",
     "training",
 ]

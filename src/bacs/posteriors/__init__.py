@@ -4,7 +4,7 @@ Each module also has `gaussian(state)`, the N(mean, covariance) that adaptation 
 """
 
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
-from bacs.posteriors.kinds import KINDS, Posterior, gaussian_of, kind_of
+from bacs.posteriors.kinds import KINDS, Posterior, gaussian_of, kind_of, recentred
 from bacs.posteriors.packing import pack, rounded, unpack
 from bacs.posteriors.scale import posterior_weight_for, precision_quantiles, pull_quantiles
 
@@ -19,6 +19,7 @@ __all__ = [
     "posterior_weight_for",
     "precision_quantiles",
     "pull_quantiles",
+    "recentred",
     "rounded",
     "swag_diag",
     "swag_low_rank",

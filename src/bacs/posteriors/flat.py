@@ -30,7 +30,7 @@ def log_prob(state: Flat, params: Params, *, min_variance: float = 1e-12) -> Ten
 
 def sample(state: Flat, generator: torch.Generator, *, min_variance: float = 1e-12) -> Params:
     """Not to be had: a flat density over all of R^n cannot be sampled."""
-    raise ValueError("posterior 'flat' is improper and cannot be sampled; collect swag_diag or swag_low_rank instead")
+    raise ValueError("posterior 'flat' is improper and cannot be sampled; collect another kind, see docs/posteriors.md")
 
 
 def gaussian(state: Flat, *, min_variance: float = 1e-12) -> Gaussian | None:

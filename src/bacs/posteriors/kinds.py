@@ -3,12 +3,14 @@
 from types import ModuleType
 from typing import NamedTuple
 
+from bacs.parameters import check_fit
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
 from bacs.posteriors.fisher_diag import FisherDiag
 from bacs.posteriors.flat import Flat
 from bacs.posteriors.gaussian import Gaussian
 from bacs.posteriors.swag_diag import SwagDiag
 from bacs.posteriors.swag_low_rank import SwagLowRank
+from bacs.types import Params
 
 Posterior = Flat | SwagDiag | SwagLowRank | FisherDiag
 
@@ -41,3 +43,10 @@ def kind_of(state: object) -> str:
 def gaussian_of(state: Posterior, *, min_variance: float) -> Gaussian | None:
     """N(mean, covariance) of any posterior state, None if it is flat."""
     return KINDS[kind_of(state)].module.gaussian(state, min_variance=min_variance)
+
+
+def recentred(state: Posterior, params: Params) -> Posterior:
+    """A posterior of the same width around other weights."""
+    check_fit("params", params, state.mean)
+    mean = {name: params[name].detach().to(m.device, m.dtype, copy=True) for name, m in state.mean.items()}
+    return state._replace(mean=mean)

@@ -80,7 +80,7 @@ def train_epoch(
     images: Any,
     labels: Tensor,
     settings: Settings,
-    preprocessing: Preprocessing,
+    preprocessing: Preprocessing | None,
     *,
     shard: Shard = WHOLE,
     on_batch: OnBatch = lambda count: None,

@@ -1,0 +1,85 @@
+"""`with_fisher`: a posterior after the fact, from a trained model and some source images."""
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bacs.ensemble import Ensemble, Member
+from bacs.errors import unknown_name
+from bacs.inputs import Images, batches
+from bacs.parameters import read
+from bacs.posteriors import fisher_diag
+from bacs.posteriors.fisher_diag import FisherDiag
+from bacs.pretrained.source import checked_labels, classes_of
+from bacs.pretrained.squares import EXPECTATIONS, Expectation, squared_gradients
+
+MANY_CLASSES = 20
+"""With more classes than this, `sampled` on as many more images tells more than `exact` for the same work."""
+
+
+def with_fisher(
+    member: Member,
+    images: Images,
+    labels: Tensor | np.ndarray | None = None,
+    *,
+    source_size: int | None = None,
+    prior_precision: float = 1.0,
+    expectation: Expectation | None = None,
+    batch_size: int = 64,
+    seed: int = 0,
+    on_batch: Callable[[int], None] = lambda count: None,
+) -> Member:
+    """The member with a diagonal Fisher posterior around its weights; its model is shared and stays as it is.
+
+    Args:
+        images: a few thousand source images in any form `bacs.adapt` takes.
+        labels: theirs, for the "empirical" Fisher, which vanishes where the model is right. Without them it is the
+            Fisher information proper, expected over the model's own p(y | x).
+        source_size: how many images the model was trained on; as many as are given if None.
+        prior_precision: of a Gaussian prior; source_size * weight_decay is the one that weight decay stands for.
+        expectation: `exact` or `sampled`, see `squared_gradients`; exact for up to 20 classes if None.
+        seed: of the sampled directions.
+        on_batch: hears the number of images of every batch, for progress bars.
+    """
+    if expectation is not None and expectation not in EXPECTATIONS:
+        raise unknown_name("expectation", expectation, EXPECTATIONS)
+    Ensemble([member]).check_inputs(images, batch_size)
+    # A squared gradient of 1e-10 is nothing in half precision.
+    full = replace(member, model=copy.deepcopy(member.model).float()) if member.like.itemsize < 4 else member
+    classes = classes_of(full, images)
+    chosen = expectation or ("exact" if classes <= MANY_CLASSES else "sampled")
+    targets = None if labels is None else checked_labels(labels, len(images), classes)
+    generator = torch.Generator().manual_seed(seed)
+    state = fisher_diag.init(read(member.model), prior_precision=prior_precision, source_size=source_size)
+    for positions, batch in batches(images, batch_size):
+        squares = squared_gradients(
+            full.model,
+            full.prepare(batch),
+            None if targets is None else targets[positions],
+            expectation=chosen,
+            generator=generator,
+        )
+        state = fisher_diag.update(state, squares, len(batch))
+        on_batch(len(batch))
+    rounded = {name: total.float().double() for name, total in state.sum_squares.items()}  # what a checkpoint keeps
+    state = state._replace(sum_squares=rounded)
+    if message := too_little(state):
+        warnings.warn(message, stacklevel=2)
+    return replace(member, posterior=state)
+
+
+def too_little(state: FisherDiag) -> str | None:
+    """What to say of a posterior that is mostly its prior, None if the data decide."""
+    share = fisher_diag.prior_share(state)
+    if share <= 0.5:
+        return None
+    return (
+        f"the Fisher posterior is mostly its prior: {100 * share:.0f} % of the weights have less information than "
+        f"prior_precision={state.prior_precision:g}. The model fits these images almost perfectly; images that it was "
+        "not trained on say more, and bacs.posteriors.posterior_weight_for finds a posterior_weight that is felt"
+    )

@@ -1,0 +1,53 @@
+"""Several members of one checkpoint by draws from its posterior."""
+
+from typing import Any
+
+import torch
+
+from bacs import posteriors
+from bacs.ensemble import Ensemble, Member
+from bacs.methods.prepare import copied
+from bacs.posteriors import recentred
+from bacs.pretrained import source
+from bacs.training.member import member_seed
+
+COOLEST = 4.0**-15
+
+
+def from_samples(member: Member, images: Any, count: int, *, temperature: float = 1.0, seed: int = 0) -> list[Member]:
+    """Members whose weights are draws from the member's posterior, each with a posterior of the same width around it.
+
+    w = mean + sqrt(temperature) (draw - mean), batch-norm statistics made anew from source images. A Fisher posterior
+    is far too wide to draw from as it is, since it takes every weight to be alone: see `temperature_for`.
+    """
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
+    if not temperature > 0:
+        raise ValueError(f"temperature must be > 0, got {temperature}")
+    verbs = posteriors.KINDS[posteriors.kind_of(member.posterior)].module
+    refresh = source.some(images, source.REFRESH, seed)
+    members = []
+    for index in range(count):
+        drawn = verbs.sample(member.posterior, torch.Generator().manual_seed(member_seed(seed, index)))
+        mean = {name: m.to(drawn[name].dtype) for name, m in member.posterior.mean.items()}
+        weights = {name: torch.lerp(m, drawn[name], temperature**0.5) for name, m in mean.items()}
+        members.append(source.settled(copied(member, None), recentred(member.posterior, weights), refresh))
+    return members
+
+
+def temperature_for(member: Member, images: Any, *, agreement: float = 0.95, seed: int = 0) -> float:
+    """The highest of 1, 1/4, 1/16, ... at which a draw still agrees with the model on this part of source images.
+
+    No labels are needed. A draw that answers differently on images the model was trained on has forgotten, not varied.
+    """
+    if not 0 < agreement < 1:
+        raise ValueError(f"agreement must be between 0 and 1, got {agreement}")
+    few = source.some(images, 512, seed)
+    answers = Ensemble([member]).predict(few).argmax(dim=1)
+    temperature = 1.0
+    while temperature > COOLEST:
+        drawn = Ensemble(from_samples(member, few, 1, temperature=temperature, seed=seed))
+        if (drawn.predict(few).argmax(dim=1) == answers).double().mean() >= agreement:
+            break
+        temperature /= 4
+    return temperature

@@ -1,0 +1,72 @@
+"""Source images and labels: checked, drawn from at random, and what a finished member takes from them."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bacs.adaptation import norm_statistics
+from bacs.adaptation.forward import forward
+from bacs.ensemble import Ensemble, Member
+from bacs.inputs import Images, first
+from bacs.layout import arrange
+from bacs.posteriors import Posterior
+from bacs.training.augment import take
+from bacs.training.mean import at_mean
+
+REFRESH = 4096
+"""Images from which batch-norm statistics are made anew; more change them by less than training batches do."""
+
+
+def checked(member: Member, images: Any, labels: Tensor | np.ndarray) -> tuple[Any, Tensor]:
+    """Images that positions can be taken from, and int64 labels, both tried on the member."""
+    if isinstance(images, np.ndarray):
+        images = torch.from_numpy(images if images.flags.writeable else images.copy())
+    if not hasattr(images, "shape") or not hasattr(images, "__getitem__"):
+        raise TypeError(f"images must be a tensor, an array or images of bacs.data.load, got {type(images).__name__}")
+    Ensemble([member]).check_inputs(images, batch_size=1)
+    return images, checked_labels(labels, len(images), classes_of(member, images))
+
+
+@torch.no_grad()
+def classes_of(member: Member, images: Images) -> int:
+    """How many classes the member tells apart."""
+    with norm_statistics.using(member.model, "source"):
+        return forward(member.model, member.prepare(first(images))).shape[1]
+
+
+def checked_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Tensor:
+    """Int64 labels, one an image, each of a class that the model has."""
+    targets = torch.as_tensor(labels)
+    if targets.ndim != 1 or targets.is_floating_point() or len(targets) != count:
+        raise ValueError(
+            f"labels must be whole numbers, one an image: {count} images, labels {list(targets.shape)} of "
+            f"{targets.dtype}"
+        )
+    if targets.min() < 0 or targets.max() >= classes:
+        raise ValueError(f"labels must be 0..{classes - 1}, got {int(targets.min())}..{int(targets.max())}")
+    return targets.long()
+
+
+def positions(count: int, wanted: int, generator: torch.Generator) -> Tensor:
+    """`wanted` positions below `count`: whole passes in random order, one after another."""
+    passes = math.ceil(wanted / count)
+    return torch.cat([torch.randperm(count, generator=generator) for _ in range(passes)])[:wanted]
+
+
+def some(images: Any, count: int, seed: int) -> Tensor:
+    """At most `count` of the images, chosen at random: the first ones of a sorted folder are all of one class."""
+    if len(images) <= count:
+        return take(images, torch.arange(len(images)))
+    generator = torch.Generator().manual_seed(seed)
+    return take(images, torch.randperm(len(images), generator=generator)[:count].sort().values)
+
+
+def settled(member: Member, posterior: Posterior, inputs: Tensor) -> Member:
+    """The member at its posterior's mean, with batch-norm statistics of `inputs`, in the layout a checkpoint keeps."""
+    arrange(member.model, torch.contiguous_format)
+    done = at_mean(member.model, posterior, inputs, member.preprocessing)
+    return replace(member, model=done.model, posterior=done.posterior)
