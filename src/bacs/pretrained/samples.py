@@ -11,7 +11,7 @@ from bacs.posteriors import recentred
 from bacs.pretrained import source
 from bacs.training.member import member_seed
 
-COOLEST = 4.0**-15
+QUARTERS = 16  # down to deviations of 3e-5 times the posterior's
 
 
 def from_samples(member: Member, images: Any, count: int, *, temperature: float = 1.0, seed: int = 0) -> list[Member]:
@@ -44,10 +44,12 @@ def temperature_for(member: Member, images: Any, *, agreement: float = 0.95, see
         raise ValueError(f"agreement must be between 0 and 1, got {agreement}")
     few = source.some(images, 512, seed)
     answers = Ensemble([member]).predict(few).argmax(dim=1)
-    temperature = 1.0
-    while temperature > COOLEST:
+    for quarters in range(QUARTERS):
+        temperature = 0.25**quarters
         drawn = Ensemble(from_samples(member, few, 1, temperature=temperature, seed=seed))
         if (drawn.predict(few).argmax(dim=1) == answers).double().mean() >= agreement:
-            break
-        temperature /= 4
-    return temperature
+            return temperature
+    raise ValueError(
+        f"no draw agrees with the model on {100 * agreement:g} % of the images; the posterior's mean must be the "
+        "model's weights"
+    )

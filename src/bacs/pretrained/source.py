@@ -67,6 +67,7 @@ def some(images: Any, count: int, seed: int) -> Tensor:
 
 def settled(member: Member, posterior: Posterior, inputs: Tensor) -> Member:
     """The member at its posterior's mean, with batch-norm statistics of `inputs`, in the layout a checkpoint keeps."""
+    member.model.zero_grad(set_to_none=True)
     arrange(member.model, torch.contiguous_format)
     done = at_mean(member.model, posterior, inputs, member.preprocessing)
     return replace(member, model=done.model, posterior=done.posterior)
