@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INDEX_OPTION := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 
-.PHONY: help demo test test-slow check format clean
+.PHONY: help demo test test-slow test-vision check format clean
 
 help:
 	@echo "make demo     train a small ensemble, shift its test images, compare every method (3 minutes)"
 	@echo "make test     run the tests"
+	@echo "make test-vision  install timm, torchvision and transformers, run the tests with their models"
 	@echo "make check    lint, format, types, import direction"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make clean    remove the virtual environment and caches"
@@ -33,6 +34,16 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow
 
+# In an environment of its own, which sees the packages of the first: beside a CPU build of torch, torchvision from PyPI
+# cannot be imported without help, and torchmetrics imports it wherever it is installed.
+test-vision: $(READY)
+	$(PYTHON) -m venv $(VENV)-vision
+	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+		echo "import site; site.addsitedir('$$($(BIN)/python -c "$$packages")')" \
+		> $$($(VENV)-vision/bin/python -c "$$packages")/first.pth
+	$(VENV)-vision/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[vision]'
+	$(VENV)-vision/bin/python -m pytest -q tests/integration
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,4 +55,4 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-vision .pytest_cache .ruff_cache

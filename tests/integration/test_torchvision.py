@@ -1,0 +1,55 @@
+"""torchvision's models: batch norm, layer norm, transformers and frozen batch norm."""
+
+import torch
+
+import bacs
+from integration.libraries import check_contract, library
+
+torchvision = library("torchvision")
+
+
+def test_a_resnet_by_its_import_path(tmp_path):
+    models = torchvision.models
+    architecture = bacs.Architecture("torchvision.models:resnet18", {"num_classes": 5})
+    check_contract(
+        lambda: models.resnet18(num_classes=5),
+        tmp_path / "run",
+        norm_affine=40,
+        architecture=architecture,
+        source="torchvision.models:resnet18",
+    )
+
+
+def test_a_convnext_adapts_its_layer_norms(tmp_path):
+    convnext = torchvision.models.convnext
+    blocks = [convnext.CNBlockConfig(8, 16, 1), convnext.CNBlockConfig(16, None, 1)]
+    check_contract(lambda: convnext.ConvNeXt(blocks, num_classes=5), tmp_path / "run", norm_affine=10)
+
+
+def test_a_vision_transformer(tmp_path):
+    def build():
+        return torchvision.models.VisionTransformer(
+            image_size=32, patch_size=8, num_layers=1, num_heads=2, hidden_dim=16, mlp_dim=32, num_classes=5
+        )
+
+    check_contract(build, tmp_path / "run", norm_affine=6)
+
+
+def test_frozen_batch_norm_stays_frozen(tmp_path):
+    def build():
+        return torchvision.models.resnet18(num_classes=5, norm_layer=torchvision.ops.FrozenBatchNorm2d)
+
+    check_contract(build, tmp_path / "run", norm_affine=0)
+
+
+def test_preprocessing_is_that_of_the_weights_own_transforms():
+    transforms = torchvision.models.ResNet18_Weights.IMAGENET1K_V1.transforms()
+    size = (transforms.crop_size[0],) * 2
+    preprocessing = bacs.Preprocessing(
+        transforms.mean, transforms.std, size=size, crop=transforms.crop_size[0] / transforms.resize_size[0]
+    )
+    pixels = torch.randint(0, 256, (2, 224, 224, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    expected = torchvision.transforms.functional.normalize(
+        pixels.permute(0, 3, 1, 2) / 255, transforms.mean, transforms.std
+    )
+    torch.testing.assert_close(preprocessing(pixels), expected, atol=1e-5, rtol=1e-5)
