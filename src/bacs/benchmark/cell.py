@@ -72,13 +72,13 @@ def used_settings(method: Method) -> tuple[str, ...]:
 
 
 def parts(shift: str) -> tuple[str, str | None, int | None]:
-    """Data set, corruption and severity of a shift's name; a natural shift has the first alone.
+    """Data set, corruption and severity of a shift's name; a natural shift, or none, has the first alone.
 
-    >>> parts("imagenet-c/fog/5@published"), parts("svhn->mnist")
-    (('imagenet-c', 'fog', 5), ('svhn->mnist', None, None))
+    >>> parts("imagenet-c/fog/5@published"), parts("cifar10/clean")
+    (('imagenet-c', 'fog', 5), ('cifar10', None, None))
     """
     found = re.fullmatch(r"([^/]+-c)/([a-z_]+)/([1-5])(@published)?", shift)
-    return (found[1], found[2], int(found[3])) if found else (shift, None, None)
+    return (found[1], found[2], int(found[3])) if found else (shift.removesuffix("/clean"), None, None)
 
 
 def slug(shift: str) -> str:

@@ -14,11 +14,16 @@ from uuid import uuid4
 import numpy as np
 
 from bacs import locks
+from bacs.benchmark.cell import slug
 from bacs.data import Shift
 from bacs.data.image_set import Images
 from bacs.errors import DataError
 
 CHUNK = 256  # images that are in memory at a time while lazy ones are written
+
+
+def folder(working: Path, shift: str) -> Path:
+    return working / "images" / slug(shift)
 
 
 def shared(folder: Path, make: Callable[[], Shift]) -> Shift:

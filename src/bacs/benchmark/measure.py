@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bacs import data, metrics
 from bacs.benchmark import images, source, store
-from bacs.benchmark.cell import Cell, slug
+from bacs.benchmark.cell import Cell
 from bacs.benchmark.watch import Heartbeat
 from bacs.data import Shift
 from bacs.ensemble import Ensemble
@@ -32,22 +32,26 @@ class CellJob:
 
     cell: Cell
     out: Path
+    working: Path  # for what is shared while cells are at work
     run: Path
     about_run: dict[str, Any]
     data_dir: Path
     device: str = "cpu"
 
 
-def run_cell(job: CellJob) -> str | None:
-    """None once the record of the cell is stored; what went wrong if that is what had to be stored."""
+def run_cell(job: CellJob) -> dict[str, Any] | None:
+    """None once the cell is finished and its record stored, else the record of its failure.
+
+    That one is for the sweep to store: a job that outlives its sweep must not write over what a later one finished.
+    """
     if store.is_finished(job.out, job.cell):  # a machine was lost after its last deed
         return None
     try:
         record = measured(job)
     except Exception as error:
-        record = failed(job, error)
+        return failed(job, error)
     store.write(job.out, record)
-    return record["error"]
+    return None
 
 
 def failed(job: CellJob, error: BaseException) -> dict[str, Any]:
@@ -66,7 +70,7 @@ def measured(job: CellJob) -> dict[str, Any]:
     clock.lap("data")
     labels = torch.as_tensor(shift.labels)
     scores, total = [], None
-    with Heartbeat(job.out, job.cell, images=len(labels), members=len(ensemble)) as beat:
+    with Heartbeat(job.working, job.cell, images=len(labels), members=len(ensemble)) as beat:
         for rows in timed(passes(job, ensemble, shift, beat), clock):
             scores.append({name: score(rows, labels) for name, score in SCORES.items()})
             total = rows.clone() if total is None else total.add_(rows)
@@ -88,9 +92,9 @@ def measured(job: CellJob) -> dict[str, Any]:
 def shifted(job: CellJob) -> Shift:
     """The cell's images, as all cells of its shift share them."""
     cell = job.cell
-    folder = store.working_folder(job.out) / "images" / slug(cell.shift)
     return images.shared(
-        folder, lambda: data.shift(cell.shift, data_dir=job.data_dir, seed=cell.seed, limit=cell.limit)
+        images.folder(job.working, cell.shift),
+        lambda: data.shift(cell.shift, data_dir=job.data_dir, seed=cell.seed, limit=cell.limit),
     )
 
 

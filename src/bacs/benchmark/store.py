@@ -7,10 +7,12 @@ working/             images and progress of the cells at work; gone at the end
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from bacs import checkpoints, locks
 from bacs.benchmark.cell import Cell
@@ -25,8 +27,18 @@ def record_file(out: Path, cell: str) -> Path:
     return out / "records" / f"{cell}.json"
 
 
-def working_folder(out: Path) -> Path:
-    return out / "working"
+@contextmanager
+def working(out: Path) -> Iterator[Path]:
+    """A folder of this very call for what its cells share; gone at the end, with what killed calls left behind.
+
+    Of this very call, since jobs may outlive a killed sweep for a moment and still be writing in theirs.
+    """
+    place = out / "working"
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        yield place / uuid4().hex[:12]
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def locked(out: Path) -> AbstractContextManager[None]:

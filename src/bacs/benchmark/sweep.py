@@ -12,8 +12,8 @@ from rich.console import Console
 
 from bacs import data
 from bacs import engine as engines
-from bacs.benchmark import source, store, watch
-from bacs.benchmark.cell import Cell, slug
+from bacs.benchmark import images, source, store, watch
+from bacs.benchmark.cell import Cell
 from bacs.benchmark.measure import CellJob, failed, run_cell
 from bacs.benchmark.plan import plan
 from bacs.benchmark.recipe import Recipe
@@ -78,12 +78,14 @@ def run_cells(
     todo = in_order([cell for cell in cells if cell.id not in finished])
     if todo:
         check_shifts(todo, run, about["run"]["sha256"], root, download=download)
-    with store.locked(out):
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with store.locked(out), store.working(out) as working:
         store.begin(out, about)
         jobs = [
             CellJob(
                 cell,
                 out.absolute(),
+                working.absolute(),
                 run.absolute(),
                 dict(about["run"]),
                 root.absolute(),
@@ -91,7 +93,6 @@ def run_cells(
             )
             for turn, cell in enumerate(todo)
         ]
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         errors = _run(
             jobs,
             console or Console(stderr=True),
@@ -137,34 +138,29 @@ def _run(jobs: Sequence[CellJob], console: Console, **options: Any) -> dict[str,
     """Errors by cell, after all jobs have come to an end."""
     if not jobs:
         return {}
-    out = jobs[0].out
-    working = store.working_folder(out)
-    shutil.rmtree(working, ignore_errors=True)  # images of a sweep that was killed may be incomplete
+    working = jobs[0].working
     waiting = Counter(job.cell.shift for job in jobs)
     errors: dict[str, str] = {}
     ended = 0
 
     def on_result(outcome: Outcome) -> None:
         nonlocal ended
-        job, error = jobs[outcome.index], outcome.value
+        job, failure = jobs[outcome.index], outcome.value
         if outcome.error is not None:  # its process died again and again, or could not store the record
-            record = failed(job, outcome.error)
-            store.write(out, record)
-            error = record["error"]
-        if error is not None:
-            errors[job.cell.id] = error
+            failure = failed(job, outcome.error)
+        if failure is not None:
+            store.write(job.out, failure)
+            errors[job.cell.id] = failure["error"]
         ended += 1
-        watched.finish(job.cell, error)
+        watched.finish(job.cell, errors.get(job.cell.id))
         waiting[job.cell.shift] -= 1
         if not waiting[job.cell.shift]:
-            shutil.rmtree(working / "images" / slug(job.cell.shift), ignore_errors=True)
+            shutil.rmtree(images.folder(working, job.cell.shift), ignore_errors=True)
 
-    try:
-        with watch.watching(out, [job.cell for job in jobs], console) as watched:
+    with watch.watching(working, [job.cell for job in jobs], console) as watched:
+        try:
             engines.run(run_cell, jobs, on_result=on_result, **options)
-    except RunError:
-        if ended < len(jobs):  # not the failure of a cell, which has its record
-            raise
-    finally:
-        shutil.rmtree(working, ignore_errors=True)
+        except RunError:
+            if ended < len(jobs):  # not the failure of a cell, which has its record
+                raise
     return errors

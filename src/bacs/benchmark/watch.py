@@ -14,7 +14,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from bacs.benchmark import store
 from bacs.benchmark.cell import Cell
 from bacs.methods.catalogue import METHODS
 from bacs.training.watch import clock
@@ -22,16 +21,16 @@ from bacs.training.watch import clock
 INTERVAL = 0.5  # seconds
 
 
-def progress_file(out: Path, cell: Cell) -> Path:
-    return store.working_folder(out) / "progress" / cell.id
+def progress_file(working: Path, cell: Cell) -> Path:
+    return working / "progress" / cell.id
 
 
 class Heartbeat:
     """Says about twice a second which share of a cell is done; its file is gone once the cell is."""
 
-    def __init__(self, out: Path, cell: Cell, *, images: int, members: int) -> None:
+    def __init__(self, working: Path, cell: Cell, *, images: int, members: int) -> None:
         passes = cell.epochs + 1 if cell.protocol == "offline" and METHODS[cell.method].adapts else 1
-        self.file, self.whole = progress_file(out, cell), images * members * passes
+        self.file, self.whole = progress_file(working, cell), images * members * passes
         self.done, self.written = 0, 0.0
 
     def __enter__(self) -> "Heartbeat":
@@ -54,8 +53,8 @@ class Heartbeat:
 class Watch:
     """Hears of finished cells, and knows how much is done and left."""
 
-    def __init__(self, out: Path, cells: Sequence[Cell], console: Console) -> None:
-        self.out, self.console = out, console
+    def __init__(self, working: Path, cells: Sequence[Cell], console: Console) -> None:
+        self.working, self.console = working, console
         self.left = {cell.id: cell for cell in cells}
         self.count, self.whole = len(cells), sum(cell.cost for cell in cells)
         self.failed = 0
@@ -84,7 +83,7 @@ class Watch:
 
     def _share(self, cell: Cell) -> float:
         try:
-            return float(progress_file(self.out, cell).read_text() or 0)
+            return float(progress_file(self.working, cell).read_text() or 0)
         except FileNotFoundError:
             return 0.0
 
@@ -93,9 +92,9 @@ class Watch:
 
 
 @contextmanager
-def watching(out: Path, cells: Sequence[Cell], console: Console) -> Iterator[Watch]:
+def watching(working: Path, cells: Sequence[Cell], console: Console) -> Iterator[Watch]:
     """Shows the progress of these cells for a while."""
-    watch = Watch(out, cells, console)
+    watch = Watch(working, cells, console)
     if not console.is_terminal or not cells:
         yield watch
         return

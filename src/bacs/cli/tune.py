@@ -1,0 +1,140 @@
+"""`bacs tune`: learning rate and posterior weight, chosen on the validation corruptions."""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from bacs.benchmark import store
+from bacs.benchmark import tune as tuning
+from bacs.benchmark.sweep import about, run_cells
+from bacs.benchmark.tune import Choice, TuneRecipe
+from bacs.checkpoints import replace
+from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
+from bacs.errors import BacsError
+from bacs.report.heat_map import heat_map
+from bacs.report.rows import COLUMNS, ENSEMBLE
+
+
+def tune(
+    recipe: Annotated[Path, tyro.conf.Positional],
+    *,
+    run: Path,
+    out: Path,
+    criterion: Literal["accuracy", "nll", "brier", "ece"] | None = None,
+    limit: int | None = None,
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    threads: int = 1,
+    address: str | None = None,
+    data_dir: Path | None = None,
+    download: bool = False,
+    device: str = "cpu",
+    dry_run: bool = False,
+    json: bool = False,
+) -> int:
+    """Choose learning rate and posterior weight on the validation corruptions. The same command goes on.
+
+    Example: bacs tune recipes/cifar10-tune-small.toml --run runs/cifar10 --out results/tune
+
+    Writes OUT/chosen.toml, for bacs sweep --settings, and OUT/heat-map.png and .svg.
+
+    Args:
+        recipe: TOML file with the grid.
+        run: Folder of a training run or a saved ensemble.
+        out: Folder of the records.
+        criterion: Score of the ensemble that decides; goes before the recipe's. Another one needs no new records.
+        limit: The first images of each shift only; goes before the recipe's.
+        engine: Where cells run: processes on this machine, or a Ray cluster.
+        workers: Cells that run at the same time on this machine; by default one for every core.
+        threads: Threads of each. With 1, records agree bit for bit.
+        address: Address of the Ray cluster; without one, a running cluster is taken, else one is started here.
+        data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
+        download: Fetch data sets that are missing.
+        device: cpu or cuda.
+        dry_run: List what would run, and do nothing.
+        json: Print the choice and the whole grid as JSON to standard output.
+    """
+    console = Console(stderr=True)
+    chosen = tuning.read(recipe, limit=limit, criterion=criterion)
+    cells, described = tuning.cells(chosen), about(chosen.as_json(), run, kind="tune")
+    if dry_run:
+        return show_plan(cells, store.check(out, described, cells, varied=tuning.GRID), json=json)
+    try:
+        summary = run_cells(
+            cells,
+            described,
+            run,
+            out,
+            varied=tuning.GRID,
+            engine=engine,
+            workers=workers,
+            threads=threads,
+            address=address,
+            data_dir=data_dir,
+            download=download,
+            device=device,
+            console=console,
+        )
+    except KeyboardInterrupt:
+        return say_how_to_go_on(out, console)
+    say(f"{closing(summary)}: {out}", console)
+    choice = tuning.choose(chosen, store.records(out))
+    replace(out / "chosen.toml", tuning.fragment(chosen, choice).encode())
+    if json:
+        print(json_format.dumps(as_json(chosen, choice)))
+    show(chosen, choice, out, console)
+    draw(chosen, choice, out, console)
+    # Settings under which a model diverges are a finding; any other failure leaves a hole in the grid.
+    return 0 if all(error.startswith("DivergenceError") for error in summary.failed.values()) else 1
+
+
+def as_json(recipe: TuneRecipe, choice: Choice) -> dict[str, object]:
+    """The choice and the grid for a program; null where a cell failed or a score is infinite."""
+    grid = [[float(score) if np.isfinite(score) else None for score in row] for row in choice.scores]
+    return {
+        "criterion": recipe.criterion,
+        "chosen": choice.settings,
+        "score": choice.score if np.isfinite(choice.score) else None,
+        "grid": recipe.grid,
+        "scores": grid,
+        "at_edge": choice.at_edge,
+    }
+
+
+def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
+    """Prints the grid, the choice and how to use it."""
+    rates, weights = recipe.axis("learning_rate"), recipe.axis("posterior_weight")
+    shown = Table("posterior weight \\ learning rate", *(f"{rate:g}" for rate in rates), title=recipe.criterion)
+    best = np.flatnonzero(choice.scores.ravel() == choice.score)[0]
+    for row, weight in enumerate(weights):
+        texts = ["failed" if np.isnan(score) else f"{score:.4f}" for score in choice.scores[row]]
+        bold = [f"[bold]{text}[/bold]" if row * len(rates) + i == best else text for i, text in enumerate(texts)]
+        shown.add_row("" if np.isnan(weight) else f"{weight:g}", *bold)
+    console.print(shown)
+    values = ", ".join(f"{name} = {value:g}" for name, value in choice.settings.items())
+    say(f"chosen: {values}; bacs sweep ... --settings {out / 'chosen.toml'}", console)
+    for name in choice.at_edge:
+        say(f"{name} = {choice.settings[name]:g} is at the edge of its grid: the best may lie beyond it", console)
+
+
+def draw(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
+    """Draws the heat map; without matplotlib one line says how to get it."""
+    try:
+        figure = heat_map(
+            choice.scores,
+            recipe.axis("learning_rate"),
+            recipe.axis("posterior_weight"),
+            heading=f"{COLUMNS[recipe.criterion]} of {ENSEMBLE[recipe.method]}, mean over validation shifts",
+            higher_is_better=recipe.criterion == "accuracy",
+        )
+    except BacsError as error:
+        say(str(error), console)
+        return
+    for suffix in ("png", "svg"):
+        figure.savefig(out / f"heat-map.{suffix}", dpi=130, metadata={"Date": None} if suffix == "svg" else None)
+    say(f"heat map: {out / 'heat-map.png'}", console)
