@@ -1,0 +1,98 @@
+"""Cells of a recipe: which there are, what they are called, what they cost."""
+
+import pytest
+
+from bacs.benchmark import Cell, plan
+from bacs.benchmark.cell import slug
+from bacs.benchmark.recipe import parse
+from bacs.benchmark.sweep import in_order
+from bacs.methods import METHODS
+
+
+def cells_of(**changes):
+    base = {"data": "cifar10-c", "corruptions": ["fog"], "methods": ["vanilla", "bn", "tent", "bacs"]}
+    return [(cell.method, cell.protocol, cell.epochs) for cell in plan(parse(base | changes))]
+
+
+def test_only_methods_that_adapt_have_epochs():
+    assert cells_of(epochs=[1, 5]) == [
+        ("vanilla", "offline", 0),
+        ("bn", "offline", 0),
+        ("tent", "offline", 1),
+        ("tent", "offline", 5),
+        ("bacs", "offline", 1),
+        ("bacs", "offline", 5),
+    ]
+
+
+def test_online_has_no_epochs_and_vanilla_no_protocol():
+    assert cells_of(epochs=[1, 5], protocols=["online", "offline"]) == [
+        ("vanilla", "online", 1),
+        ("bn", "online", 1),
+        ("bn", "offline", 0),
+        ("tent", "online", 1),
+        ("tent", "offline", 1),
+        ("tent", "offline", 5),
+        ("bacs", "online", 1),
+        ("bacs", "offline", 1),
+        ("bacs", "offline", 5),
+    ]
+
+
+def test_a_method_s_own_table_goes_before_the_recipe():
+    recipe = parse(
+        {
+            "shifts": ["svhn->mnist"],
+            "methods": ["tent", "bacs"],
+            "epochs": [1, 10],
+            "learning_rate": 0.5,
+            "method": {"bacs": {"epochs": [2], "learning_rate": 0.25}},
+        }
+    )
+    planned = [(cell.method, cell.epochs, cell.settings["learning_rate"]) for cell in plan(recipe)]
+    assert planned == [("tent", 1, 0.5), ("tent", 10, 0.5), ("bacs", 2, 0.25)]
+
+
+def test_settings_are_those_that_the_method_uses():
+    settings = {cell.method: set(cell.settings) for cell in plan(parse({"shifts": ["mnist"], "methods": [*METHODS]}))}
+    assert settings["vanilla"] == settings["bn"] == {"batch_size"}
+    assert settings["tent"] == settings["bacs-no-posterior"]
+    assert settings["bacs"] - settings["tent"] == {"posterior_weight", "posterior_step", "min_variance"}
+
+
+@pytest.mark.parametrize(
+    ("method", "protocol", "epochs", "cost"),
+    [("bn", "offline", 0, 1), ("tent", "online", 1, 3), ("bacs", "offline", 5, 5 * 3 + 1), ("vanilla", "online", 1, 1)],
+)
+def test_the_cost_is_in_forward_passes(method, protocol, epochs, cost):
+    assert Cell("mnist", method, protocol, epochs, {}).cost == cost
+
+
+def test_names_tell_shifts_apart():
+    names = [
+        "cifar10-c/fog/5",
+        "cifar10-c/fog/5@published",
+        "svhn->mnist",
+        "cifar10/clean",
+        "data/a b.npz",
+        "data/a_b.npz",
+    ]
+    slugs = [slug(name) for name in names]
+    assert slugs[:4] == ["cifar10-c.fog.5", "cifar10-c.fog.5@published", "svhn-to-mnist", "cifar10.clean"]
+    assert len(set(slugs)) == len(names)
+    assert not any(set(each) & set("/ >") for each in slugs)
+
+
+def test_identity_takes_a_shift_s_name_apart():
+    identity = Cell("imagenet-c/snow/3@published", "bn", "offline", 0, {}).identity()
+    assert (identity["data"], identity["corruption"], identity["severity"]) == ("imagenet-c", "snow", 3)
+    identity = Cell("cifar10/clean", "bn", "offline", 0, {}).identity()
+    assert (identity["data"], identity["corruption"], identity["severity"]) == ("cifar10", None, None)
+
+
+def test_cells_run_shift_by_shift_and_the_longest_first():
+    cells = plan(parse({"shifts": ["mnist", "svhn"], "methods": ["bn", "tent", "bacs"], "epochs": [1, 2]}))
+    ordered = in_order(cells)
+    assert [cell.shift for cell in ordered] == ["mnist"] * 5 + ["svhn"] * 5
+    assert [cell.cost for cell in ordered[:5]] == [7, 7, 4, 4, 1]
+    assert sorted(cell.id for cell in ordered) == sorted(cell.id for cell in cells)
