@@ -15,7 +15,7 @@ LAYERS = [
     {"data", "adaptation", "architecture"},
     {"ensemble"},
     {"methods", "training"},
-    {"pretrained"},
+    {"pretrained", "predictions"},
     {"benchmark"},
     {"report"},
     {"cli"},
@@ -72,6 +72,6 @@ def test_public_names_are_these():
     assert set(bacs.__all__) == {
         *("METHODS", "Architecture", "BacsError", "Ensemble", "Evaluation", "Member", "Method", "Preprocessing"),
         *("Stream", "adapt", "corruptions", "data", "evaluate", "load", "metrics", "models", "objectives"),
-        *("posteriors", "pretrained", "stream", "training"),
+        *("posteriors", "predict_table", "predictions", "pretrained", "stream", "training"),
     }
     assert all(hasattr(bacs, name) for name in bacs.__all__)

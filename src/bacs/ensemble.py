@@ -131,8 +131,13 @@ class Ensemble:
     @torch.no_grad()
     def check_batch(self, batch: Tensor) -> None:
         """Raises unless every member gives finite logits for the batch, all of the same class count."""
+        self.check_each([batch] * len(self))
+
+    @torch.no_grad()
+    def check_each(self, batches: Sequence[Tensor]) -> None:
+        """As `check_batch`, with a batch for each member."""
         widths = []
-        for member in self.members:
+        for member, batch in zip(self.members, batches, strict=True):
             with norm_statistics.using(member.model, "source"):
                 widths.append(try_out(member.model, member.prepare(batch)).shape[1])
         for index, width in enumerate(widths):

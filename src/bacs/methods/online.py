@@ -1,5 +1,6 @@
 """`bacs.stream`: the online protocol. One pass; each batch is predicted and adapted to as it arrives."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,12 +60,22 @@ class Stream:
 
     def step_members(self, batch: Any) -> list[Tensor]:
         """As `step`, with the float64 probabilities of each member apart."""
-        images = inputs.checked(torch.as_tensor(batch))
+        return self.step_each([batch] * len(self._live))
+
+    def step_each(self, batches: Sequence[Any]) -> list[Tensor]:
+        """As `step_members`, with a batch for each member: the same images, at each one's own size."""
+        images = [inputs.checked(torch.as_tensor(batch)) for batch in batches]
         if self.steps == 0:
-            self.source.check_batch(images[:2])
-        rows = [self._step_member(live, live.member.prepare(images)) for live in self._live]
+            self.source.check_each([own[:2] for own in images])
+        prepared = ((live, live.member.prepare(own)) for live, own in zip(self._live, images, strict=True))
+        rows = [self._step_member(live, own) for live, own in prepared]
         self.steps += 1
         return rows
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The members as they stand; they go on changing with the stream."""
+        return tuple(live.member for live in self._live)
 
     def _step_member(self, live: Live, batch: Tensor) -> Tensor:
         mask = self.source.class_mask

@@ -1,0 +1,27 @@
+"""Predictions as a table with a row for each image, and what adaptation did to them."""
+
+from bacs.predictions.moved import posterior_deviations
+from bacs.predictions.summary import Summary, summarise
+from bacs.predictions.table import Table, predict_table
+from bacs.predictions.uncertainty import (
+    Predictive,
+    abstain,
+    effective_classes,
+    entropy,
+    mutual_information,
+    predictive_entropy,
+)
+
+__all__ = [
+    "Predictive",
+    "Summary",
+    "Table",
+    "abstain",
+    "effective_classes",
+    "entropy",
+    "mutual_information",
+    "posterior_deviations",
+    "predict_table",
+    "predictive_entropy",
+    "summarise",
+]

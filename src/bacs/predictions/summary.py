@@ -1,0 +1,118 @@
+"""What adaptation did to the predictions, and when to distrust it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bacs.ensemble import Ensemble
+from bacs.methods.catalogue import METHODS
+from bacs.parameters import batch_norm_layers
+from bacs.predictions.uncertainty import Predictive, effective_classes
+
+FEW = 32
+"""Batch statistics of fewer images than this are noise enough to be said."""
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    index: int
+    name: str | None
+    before: int  # images predicted to be of it before adaptation
+    after: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of one set of predictions."""
+
+    mean_confidence: float
+    effective_classes: float  # exp H[mean p]
+
+
+@dataclass(frozen=True)
+class Summary:
+    images: int
+    classes: tuple[ClassCount, ...]  # those predicted at all, the most frequent first
+    before: Scores
+    after: Scores
+    moved: tuple[float | None, ...]  # by member, in posterior standard deviations
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarise(
+    ensemble: Ensemble,
+    before: Predictive,
+    after: Predictive,
+    moved: Sequence[float | None],
+    *,
+    method: str,
+    batch_size: int,
+) -> Summary:
+    """The summary of one adaptation of `ensemble`, from the predictions before and after it."""
+    width = before.probabilities.shape[1]
+    counts = [
+        np.bincount(made.probabilities.argmax(dim=1).numpy(), minlength=width).tolist() for made in (before, after)
+    ]
+    names = ensemble.class_names
+    classes = [
+        ClassCount(number, None if names is None else names[number], *pair)
+        for number, pair in enumerate(zip(*counts, strict=True))
+        if any(pair)
+    ]
+    classes.sort(key=lambda row: (-row.after, -row.before, row.index))
+    images, first, second = len(before.probabilities), _scores(before), _scores(after)
+    warnings = [
+        *_collapse(first, second, images, width),
+        *_small_batches(ensemble, images, method=method, batch_size=batch_size),
+    ]
+    return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings))
+
+
+def _scores(predictive: Predictive) -> Scores:
+    confidence = predictive.probabilities.max(dim=1).values
+    return Scores(float(confidence.mean()), effective_classes(predictive.probabilities))
+
+
+def _collapse(before: Scores, after: Scores, images: int, classes: int) -> list[str]:
+    """Adaptation that fell onto few classes: half of the effective classes are gone, or less than two are left."""
+    old, new = before.effective_classes, after.effective_classes
+    if new < old / 2:
+        return [
+            f"predictions collapsed onto few classes: from {old:.1f} effective classes to {new:.1f}; try a smaller "
+            "learning_rate, fewer epochs or method bn"
+        ]
+    if new < 2 < classes and images >= FEW:
+        return [
+            f"nearly all images are predicted to be of one class ({new:.1f} effective classes); if that is so, batch "
+            "statistics do not suit them: use method vanilla"
+        ]
+    return []
+
+
+def _small_batches(ensemble: Ensemble, images: int, *, method: str, batch_size: int) -> list[str]:
+    """Where batch norm sees too little of the data, or is not there at all."""
+    if METHODS[method].statistics != "test":
+        return []
+    without = [member for member in ensemble.members if not batch_norm_layers(member.model)]
+    said = []
+    if without:
+        name = type(without[0].model).__name__
+        said.append(f"{name} has no batch-norm layers: there are no batch statistics to adapt, only weights")
+    if len(without) == len(ensemble):
+        return said
+    left_over = images % batch_size
+    if min(images, batch_size) < FEW:
+        what = f"{images} images" if images < batch_size else f"batches of {batch_size}"
+        said.append(f"batch statistics of {what} are noisy: give at least {FEW}, or use method vanilla")
+    elif images > batch_size and 0 < left_over < FEW:
+        even = -(-images // -(-images // batch_size))
+        said.append(
+            f"the last batch has only {max(left_over, 2)} images, and its statistics are noisy: batch_size {even} "
+            "divides them evenly"
+        )
+    return said
