@@ -1,26 +1,9 @@
-"""A saved ensemble of two tiny members for the images that ship with bacs, and a sweep of seconds."""
-
-from dataclasses import replace
+"""A saved ensemble of two tiny members, and a sweep of seconds."""
 
 import pytest
 
-import bacs
 from bacs.benchmark.recipe import parse
-from small import small_member
-
-SWEEP = {
-    "data": "fashion-mnist-part-c",
-    "corruptions": ["gaussian_noise", "fog"],
-    "methods": ["vanilla", "bn", "tent", "bacs"],
-    "batch_size": 16,
-    "limit": 32,
-}
-
-
-def tiny_ensemble(seeds=(0, 1), classes=10):
-    preprocessing = bacs.Preprocessing((0.5,), (0.25,))
-    members = [small_member(seed, classes=classes, channels=1) for seed in seeds]
-    return bacs.Ensemble([replace(member, preprocessing=preprocessing) for member in members])
+from tiny import SWEEP, tiny_ensemble
 
 
 @pytest.fixture(scope="session")
