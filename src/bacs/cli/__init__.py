@@ -12,11 +12,18 @@ import tyro
 
 from bacs.cli.corrupt import corrupt
 from bacs.cli.demo import demo
+from bacs.cli.posterior import posterior
 from bacs.cli.sweep import sweep
 from bacs.cli.train import train
 from bacs.errors import BacsError
 
-VERBS: dict[str, Callable[..., Any]] = {"demo": demo, "train": train, "sweep": sweep, "corrupt": corrupt}
+VERBS: dict[str, Callable[..., Any]] = {
+    "demo": demo,
+    "train": train,
+    "posterior": posterior,
+    "sweep": sweep,
+    "corrupt": corrupt,
+}
 
 DESCRIPTION = """Bayesian test-time adaptation for PyTorch classifiers.
 

@@ -25,7 +25,7 @@ def from_samples(member: Member, images: Any, count: int, *, temperature: float 
     if not temperature > 0:
         raise ValueError(f"temperature must be > 0, got {temperature}")
     verbs = posteriors.KINDS[posteriors.kind_of(member.posterior)].module
-    refresh = source.some(images, source.REFRESH, seed)
+    refresh = source.taken(images, source.REFRESH, seed)
     members = []
     for index in range(count):
         drawn = verbs.sample(member.posterior, torch.Generator().manual_seed(member_seed(seed, index)))
@@ -36,20 +36,18 @@ def from_samples(member: Member, images: Any, count: int, *, temperature: float 
 
 
 def temperature_for(member: Member, images: Any, *, agreement: float = 0.95, seed: int = 0) -> float:
-    """The highest of 1, 1/4, 1/16, ... at which a draw still agrees with the model on this part of source images.
+    """The highest of 1, 1/4, 1/16, ... at which a draw agrees with the posterior's mean on this part of source images.
 
     No labels are needed. A draw that answers differently on images the model was trained on has forgotten, not varied.
     """
     if not 0 < agreement < 1:
         raise ValueError(f"agreement must be between 0 and 1, got {agreement}")
-    few = source.some(images, 512, seed)
-    answers = Ensemble([member]).predict(few).argmax(dim=1)
+    few = source.taken(images, 512, seed)
+    mean = source.settled(copied(member, None), member.posterior, few)
+    answers = Ensemble([mean]).predict(few).argmax(dim=1)
     for quarters in range(QUARTERS):
         temperature = 0.25**quarters
         drawn = Ensemble(from_samples(member, few, 1, temperature=temperature, seed=seed))
         if (drawn.predict(few).argmax(dim=1) == answers).double().mean() >= agreement:
             return temperature
-    raise ValueError(
-        f"no draw agrees with the model on {100 * agreement:g} % of the images; the posterior's mean must be the "
-        "model's weights"
-    )
+    raise ValueError(f"no draw agrees with the posterior's mean on {100 * agreement:g} % of the images")

@@ -81,4 +81,4 @@ def short_swag(
     for stretch in order.split(collect_every * batch_size):
         seen = take(pixels, stretch)
         on_collect(train_epoch(state, seen, targets[stretch], settings, ours.preprocessing, on_batch=on_batch))
-    return source.settled(ours, state.posterior, source.some(pixels, source.REFRESH, seed))
+    return source.settled(ours, state.posterior, source.taken(pixels, source.REFRESH, seed))

@@ -57,12 +57,17 @@ def positions(count: int, wanted: int, generator: torch.Generator) -> Tensor:
     return torch.cat([torch.randperm(count, generator=generator) for _ in range(passes)])[:wanted]
 
 
-def some(images: Any, count: int, seed: int) -> Tensor:
-    """At most `count` of the images, chosen at random: the first ones of a sorted folder are all of one class."""
-    if len(images) <= count:
-        return take(images, torch.arange(len(images)))
-    generator = torch.Generator().manual_seed(seed)
-    return take(images, torch.randperm(len(images), generator=generator)[:count].sort().values)
+def some(count: int, wanted: int | None, seed: int) -> Tensor:
+    """At most `wanted` positions below `count`, at random and in order: a sorted folder begins with one class."""
+    if wanted is None or wanted >= count:
+        return torch.arange(count)
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:wanted].sort().values
+
+
+def taken(images: Any, wanted: int | None, seed: int) -> Tensor:
+    """At most `wanted` of the images, chosen at random."""
+    chosen = some(len(images), wanted, seed)
+    return torch.from_numpy(images[chosen.numpy()]) if isinstance(images, np.ndarray) else take(images, chosen)
 
 
 def settled(member: Member, posterior: Posterior, inputs: Tensor) -> Member:

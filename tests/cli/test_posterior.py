@@ -1,0 +1,216 @@
+"""`bacs posterior` as a person meets it: what they have becomes an ensemble with posteriors."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+import bacs
+from bacs import cli
+from bacs.parameters import read
+from bacs.posteriors import flat, kind_of
+from bacs.pretrained.make import Plan, make, work
+
+QUICK = ("--steps", "4", "--collect-every", "1", "--batch-size", "8")
+
+
+def coloured(count, seed):
+    """uint8 images whose brightest channel is their class."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 3, count)
+    images = random.integers(0, 120, (count, 12, 12, 3))
+    images[np.arange(count), :, :, labels] += 90
+    return images.astype(np.uint8), labels.astype(np.int64)
+
+
+@pytest.fixture
+def data(tmp_path):
+    x_train, y_train = coloured(40, seed=0)
+    x_test, y_test = coloured(10, seed=1)
+    np.savez(tmp_path / "coloured.npz", x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    return str(tmp_path / "coloured.npz")
+
+
+def network(seed):
+    return bacs.training.initialised(lambda: bacs.models.build("resnet26", width=4, blocks=1, classes=3), seed).eval()
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A saved network without a posterior."""
+    model = network(0)
+    member = bacs.Member(model, flat.init(read(model)), bacs.Preprocessing((0.5,) * 3, (0.25,) * 3))
+    bacs.Ensemble([member], class_names=["red", "green", "blue"]).save(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def run(capsys, tmp_path):
+    def call(*arguments):
+        try:
+            code = cli.main(("posterior", *map(str, arguments), "--out", str(tmp_path / "out")))
+        except SystemExit as exit:
+            code = exit.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def opened(tmp_path):
+    return bacs.load(tmp_path / "out")
+
+
+def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(run, checkpoint, data, tmp_path):
+    code, out, _ = run(checkpoint, "--data", data, "--images", "12", "--prior-precision", "2")
+    assert code == 0
+    ensemble = opened(tmp_path)
+    (member,) = ensemble.members
+    assert list(ensemble.class_names) == ["red", "green", "blue"]
+    assert (member.posterior.count, member.posterior.source_size, member.posterior.prior_precision) == (12, 40, 2.0)
+    assert all(torch.equal(p, q) for p, q in zip(member.model.parameters(), network(0).parameters(), strict=True))
+    assert "member 0  fisher_diag  precision" in out
+    assert "posterior_weight for a pull of 0.1:" in out
+    assert f"bacs.load('{tmp_path / 'out'}') opens 1 member" in out
+
+
+def test_little_information_is_said_once_a_member(run, checkpoint, data):
+    _, _, err = run(checkpoint, "--data", data, "--images", "12", "--prior-precision", "1e9")
+    assert " ".join(err.split()).count("member 0: the Fisher posterior is mostly its prior: 100 %") == 1
+
+
+def test_short_swag_collects_a_trajectory(run, checkpoint, data, tmp_path):
+    code, _, _ = run(checkpoint, "--data", data, "--kind", "swag", *QUICK)
+    assert code == 0
+    (member,) = opened(tmp_path).members
+    assert kind_of(member.posterior) == "swag_diag"
+    assert member.posterior.count == 3
+
+
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [
+        (("--from-samples", "--images", "12"), "fisher_diag"),
+        (("--from-samples", "--kind", "swag", "--temperature", "0.5"), "swag_diag"),
+        (("--from-restarts", "--images", "12"), "fisher_diag"),
+        (("--from-seeds",), "swag_diag"),
+    ],
+)
+def test_one_checkpoint_becomes_several_different_members(run, checkpoint, data, tmp_path, way, kind):
+    code, _, _ = run(checkpoint, "--data", data, "--members", "3", *way, *QUICK)
+    assert code == 0
+    ensemble = opened(tmp_path)
+    assert [kind_of(member.posterior) for member in ensemble.members] == [kind] * 3
+    heads = [read(member.model)["head.weight"] for member in ensemble.members]
+    assert not torch.equal(heads[0], heads[1])
+    assert not torch.equal(heads[1], heads[2])
+    images, _ = coloured(10, seed=1)
+    assert bacs.adapt(ensemble, images).predict(images).shape == (10, 3)
+
+
+def test_several_checkpoints_become_one_ensemble(run, checkpoint, data, tmp_path):
+    other = network(1)
+    bacs.Ensemble([bacs.Member(other, flat.init(read(other)), bacs.Preprocessing((0.5,) * 3, (0.25,) * 3))]).save(
+        tmp_path / "second"
+    )
+    code, _, _ = run(checkpoint, tmp_path / "second", "--data", data, "--images", "8")
+    assert code == 0
+    assert torch.equal(read(opened(tmp_path).members[1].model)["head.weight"], read(other)["head.weight"])
+
+
+def test_a_posterior_that_is_there_is_kept_unless_another_is_asked_for(run, checkpoint, data, tmp_path):
+    run(checkpoint, "--data", data, "--kind", "swag", *QUICK)
+    (tmp_path / "out").rename(tmp_path / "swag")
+    code, out, _ = run(tmp_path / "swag", "--data", data, "--members", "2", "--from-samples", "--json")
+    assert code == 0
+    assert [entry["kind"] for entry in json.loads(out)["members"]] == ["swag_diag"] * 2
+
+
+def test_weight_files_become_members_of_a_named_model(run, data, tmp_path):
+    torch.save(network(3).state_dict(), tmp_path / "weights.pt")
+    model = ("--model", "resnet26", "--model-arguments", "width=4", "blocks=1", "classes=3")
+    code, _, _ = run(
+        *(tmp_path / "weights.pt", "--data", data, "--images", "8", *model),
+        *("--mean", ".5", ".5", ".5", "--std", ".25", ".25", ".25"),
+    )
+    assert code == 0
+    (member,) = opened(tmp_path).members
+    assert torch.equal(read(member.model)["head.weight"], read(network(3))["head.weight"])
+    assert member.preprocessing == bacs.Preprocessing((0.5,) * 3, (0.25,) * 3)
+
+
+def test_json_has_the_scale_of_every_posterior(run, checkpoint, data):
+    _, out, _ = run(checkpoint, "--data", data, "--images", "12", "--json")
+    (entry,) = json.loads(out)["members"]
+    assert entry["kind"] == "fisher_diag"
+    assert entry["precision"]["low"] <= entry["precision"]["median"] <= entry["precision"]["high"]
+    assert 0 <= entry["prior_share"] <= 1
+    assert entry["posterior_weight"] == pytest.approx(0.1 * 0.1 / 1e-3 / entry["precision"]["median"])
+    assert 0 <= entry["source_accuracy"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--members", "3"), "members must be 1 without one of --from-samples, --from-restarts, --from-seeds, got 3"),
+        (("--from-samples", "--from-seeds"), "only one of --from-samples, --from-restarts, --from-seeds can be used"),
+        (("--kind", "fisher", "--from-seeds"), "kind must be swag for members from seeds"),
+        (("--temperature", "0.1"), "temperature belongs to members from samples, got 0.1"),
+        (("--steps", "0"), "steps must be at least 1, got 0"),
+        (("--images", "1"), "images must be at least 2, got 1"),
+        (("--mean", "0.5", "--std", "0.5"), "model_arguments, mean and std belong to weight files"),
+    ],
+)
+def test_what_is_impossible_is_said_before_any_work(run, checkpoint, data, tmp_path, arguments, message):
+    code, _, err = run(checkpoint, "--data", data, *arguments)
+    assert code == 2
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_failures_have_one_line_and_code_1(run, checkpoint, data, tmp_path):
+    code, _, err = run(tmp_path / "nothing", "--data", data)
+    assert code == 1
+    assert "is not a saved ensemble" in err
+    np.savez(tmp_path / "bare.npz", x_train=coloured(8, 0)[0], x_test=coloured(8, 0)[0])
+    code, _, err = run(checkpoint, "--data", tmp_path / "bare.npz", "--kind", "swag")
+    assert code == 1
+    assert "has no labels, which swag and restarts train on" in err
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("mine")
+    code, _, err = run(checkpoint, "--data", data)
+    assert code == 1
+    assert "holds something else; choose a new folder" in err
+
+
+def test_unlabelled_images_are_enough_for_fisher(run, checkpoint, tmp_path):
+    np.savez(tmp_path / "bare.npz", x_train=coloured(8, 0)[0], x_test=coloured(8, 0)[0])
+    code, out, _ = run(checkpoint, "--data", tmp_path / "bare.npz")
+    assert code == 0
+    assert "accuracy" not in out
+
+
+def test_a_weight_file_needs_the_name_of_its_model(run, data, tmp_path):
+    torch.save(network(3).state_dict(), tmp_path / "weights.pt")
+    code, _, err = run(tmp_path / "weights.pt", "--data", data)
+    assert code == 2
+    assert "model must name what the weights" in err
+    code, _, err = run(tmp_path / "weights.pt", "--data", data, "--model", "resnet26", "--model-arguments", "width")
+    assert code == 2
+    assert "model_arguments must be like depth=20, got 'width'" in err
+
+
+@pytest.mark.filterwarnings("ignore:the Fisher posterior is mostly its prior")
+@pytest.mark.parametrize("way", [None, "samples", "restarts", "seeds"])
+@pytest.mark.parametrize("kind", [None, "fisher", "swag"])
+def test_the_progress_bar_ends_where_the_work_does(checkpoint, data, way, kind):
+    if (way, kind) == ("seeds", "fisher"):
+        return
+    plan = Plan(kind=kind, way=way, members=2, images=10, steps=5, collect_every=2, batch_size=4)
+    (member,) = bacs.load(checkpoint).members
+    source = bacs.data.load(data, split="train")
+    seen = Counter()
+    make(member, source, plan, on_batch=lambda count: seen.update(images=count))
+    assert seen["images"] == work(member, source, plan)
