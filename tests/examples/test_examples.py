@@ -66,3 +66,12 @@ def test_the_callback_collects_what_lightning_would_show_it(blobs):
     torch.testing.assert_close(member.model.weight.double(), collected.mean(dim=0), rtol=1e-6, atol=1e-7)
     variance = bacs.posteriors.swag_diag.variance(member.posterior)["weight"]
     torch.testing.assert_close(variance, collected.var(dim=0, unbiased=False), rtol=1e-5, atol=1e-9)
+
+
+def test_the_fisher_example_is_short_and_adapts_a_network_without_a_trajectory(capsys):
+    file = EXAMPLES / "fisher_posterior.py"
+    assert len(file.read_text().splitlines()) <= 40
+    runpy.run_path(str(file))["main"](count=400)
+    scale, before, after = capsys.readouterr().out.splitlines()
+    assert scale.startswith("median precision")
+    assert float(after.split()[-1]) > float(before.split()[-1])
