@@ -55,6 +55,16 @@ def test_a_low_rank_posterior_is_collected_by_name(train_data):
     assert member.posterior.deviations["conv.weight"].shape[0] == 3
 
 
+def test_without_a_posterior_the_last_iterate_is_kept(train_data):
+    model, logs = small_model(0, classes=3), []
+    member = fit(model, *train_data, epochs=1, batch_size=16, posterior="flat", on_epoch=logs.append)
+    assert isinstance(member.posterior, bacs.posteriors.flat.Flat)
+    assert logs[0].iterates == 0
+    assert not all(
+        torch.equal(p, q) for p, q in zip(model.parameters(), small_model(0, classes=3).parameters(), strict=True)
+    )
+
+
 def test_initial_weights_depend_on_the_seed_alone():
     before = torch.get_rng_state()
     first, again, other = (

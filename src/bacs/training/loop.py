@@ -122,7 +122,7 @@ def train_epoch(
         )
     state.epoch += 1
     seconds = time.perf_counter() - begin
-    count = getattr(state.posterior, "count", 0)
+    count = state.posterior._asdict().get("count", 0)
     return EpochLog(state.epoch, learning_rate, loss_mean, accuracy, seconds, len(labels) / seconds, count)
 
 

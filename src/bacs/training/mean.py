@@ -31,7 +31,8 @@ def at_mean(
 
     An average of weights has no running statistics, so they are made anew from one pass over training inputs.
     """
-    if (count := getattr(posterior, "count", None)) is not None and count < 2:
+    count = posterior._asdict().get("count")  # not getattr: every tuple has a method of that name
+    if count is not None and posteriors.KINDS[posteriors.kind_of(posterior)].of_iterates and count < 2:
         raise ValueError(f"posterior must hold at least 2 iterates, got {count}: call update after more epochs")
     posterior = posteriors.rounded(posterior)
     write(model, {name: mean.to(model.get_parameter(name).dtype) for name, mean in posterior.mean.items()})
