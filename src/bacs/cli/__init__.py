@@ -10,6 +10,7 @@ from typing import Any
 
 import tyro
 
+from bacs.cli.adapt import adapt
 from bacs.cli.corrupt import corrupt
 from bacs.cli.demo import demo
 from bacs.cli.posterior import posterior
@@ -21,6 +22,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "demo": demo,
     "train": train,
     "posterior": posterior,
+    "adapt": adapt,
     "sweep": sweep,
     "corrupt": corrupt,
 }

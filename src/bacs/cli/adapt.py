@@ -1,0 +1,242 @@
+"""`bacs adapt`: predictions for a user's own pictures, adapted to them."""
+
+import json as json_format
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import Positional
+
+from bacs import checkpoints
+from bacs.data import Pictures, pictures
+from bacs.ensemble import Ensemble, Member
+from bacs.methods import METHODS, Stream, load
+from bacs.methods.catalogue import find
+from bacs.methods.online import stream as start_stream
+from bacs.methods.settings import Settings, check_epochs
+from bacs.predictions import posterior_deviations, summarise
+from bacs.predictions.run import Outcome, run_offline, run_online
+from bacs.predictions.screen import lines
+from bacs.predictions.table import tabulate
+from bacs.predictions.uncertainty import check_coverage
+from bacs.predictions.writers import check_out
+from bacs.training.run import check_device
+
+
+def adapt(
+    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")],
+    images: Annotated[Positional[str], tyro.conf.arg(metavar="IMAGES")],
+    *,
+    out: Path,
+    method: str = "bacs",
+    online: bool = False,
+    save: Path | None = None,
+    epochs: int = 1,
+    batch_size: int = 128,
+    learning_rate: float = 1e-3,
+    posterior_weight: float = 1e-4,
+    momentum: float = 0.9,
+    optimizer: str = "sgd",
+    seed: int = 0,
+    device: str = "cpu",
+    size: tuple[int, int] | None = None,
+    model: str | None = None,
+    coverage: float = 0.9,
+    probabilities: bool = False,
+    strict: bool = False,
+    overwrite: bool = False,
+    json: bool = False,
+) -> int:
+    """Adapt an ensemble to unlabelled pictures and write what it predicts for each.
+
+    Example: bacs adapt runs/cifar10 photos/ --out predictions.parquet
+
+    Pictures that cannot be read are listed and left out, and the exit code is then 1. docs/adapt.md explains the
+    columns and the summary.
+
+    Args:
+        run: A saved ensemble or stream, or the folder of a training run.
+        images: A folder, a glob in quotes, a picture, or a .npy, .npz, .safetensors or .parquet file.
+        out: The table to write: .parquet, .csv or .jsonl.
+        method: vanilla, bn, tent, bacs or bacs-no-posterior.
+        online: Follow the images in their order, in one pass; else adapt to all of them first.
+        save: Also keep the adapted ensemble (online: the stream) in this folder.
+        epochs: Passes over the images that adapt (offline).
+        batch_size: Images a step, and of each batch statistic.
+        learning_rate: Of each step.
+        posterior_weight: The paper's beta: how strongly the posterior holds the weights.
+        momentum: Of the optimiser.
+        optimizer: sgd or adam.
+        seed: Order of the images (offline).
+        device: cpu or cuda.
+        size: Height and width that the model takes, if the checkpoint does not say.
+        model: Import path of a class that bacs does not know, such as package.module:Class.
+        coverage: Share of the images to answer for; the least confident others are flagged in the column abstain.
+        probabilities: Also write the probability of every class.
+        strict: Stop at the first picture that cannot be read, before anything is written.
+        overwrite: Replace an existing table, or the ensemble in the folder that save names.
+        json: Print the summary as JSON.
+    """
+    find(method)
+    settings = Settings(learning_rate, posterior_weight, momentum, optimizer)
+    check_epochs(epochs)
+    if online and epochs != 1:
+        raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {epochs}")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    check_coverage(coverage)
+    check_out(out, overwrite=overwrite)
+    check_save(save, run, overwrite=overwrite)
+    console = Console(stderr=True)
+    try:
+        source = opened(run, method, settings, online=online, device=device, size=size, model=model)
+        ensemble = source.source if isinstance(source, Stream) else source
+        with bars(console) as progress:
+            found = read(images, ensemble, strict=strict, progress=progress)
+            outcome = predicted(
+                source, found, method, settings, epochs=epochs, batch_size=batch_size, seed=seed, progress=progress
+            )
+        table = tabulate(
+            outcome.after, index=found.index, paths=found.paths, class_names=ensemble.class_names, coverage=coverage
+        )
+        table.write(out, probabilities=probabilities, overwrite=overwrite)
+        if save is not None:
+            outcome.adapted.save(save)
+    except KeyboardInterrupt:
+        console.print("\nStopped. The same command begins anew; an existing table was left as it was.", highlight=False)
+        return 130
+    moved = [posterior_deviations(member, METHODS[method].adapts) for member in outcome.adapted.members]
+    summary = summarise(ensemble, outcome.before, outcome.after, moved, method=method, batch_size=batch_size)
+    for path, reason in found.failures:
+        print(f"skipped {path}: {reason}", file=sys.stderr)
+    protocol = "online" if online else "offline"
+    if json:
+        about = {"out": str(out), "save": None if save is None else str(save), "method": method, "protocol": protocol}
+        skipped = [failure._asdict() for failure in found.failures]
+        counts = {"members": len(ensemble), "ignored": found.ignored, "coverage": coverage}
+        abstained = {"abstained": int(table.abstain.sum()), "skipped": skipped}
+        print(json_format.dumps(about | counts | abstained | summary.as_json()))
+    else:
+        print(f"{method}, {protocol}, members: {len(ensemble)}")
+        print("\n".join(lines(summary, table, found)))
+        print(f"table: {out}" + ("" if save is None else f"\nadapted: {save}"))
+    return 1 if found.failures else 0
+
+
+def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
+    """Raises if the adapted ensemble could not, or should not, go where it is to go."""
+    if save is None or not save.exists():
+        return
+    if save.resolve() == run.resolve():
+        raise ValueError(f"save must be another folder than the one that is adapted, got {save}")
+    if not (save / checkpoints.MANIFEST).exists():
+        if save.is_file() or any(save.iterdir()):
+            raise ValueError(f"save must be a new folder, {save} holds something else")
+        return
+    if not overwrite:
+        raise ValueError(f"save must be a new folder, {save} exists: overwrite replaces it")
+    kind = checkpoints.read_manifest(save)["kind"]
+    if kind not in ("ensemble", "stream"):
+        raise ValueError(f"save must be a new folder, {save} holds a {kind}, which is not replaced")
+
+
+def opened(
+    run: Path,
+    method: str,
+    settings: Settings,
+    *,
+    online: bool,
+    device: str,
+    size: tuple[int, int] | None,
+    model: str | None,
+) -> Ensemble | Stream:
+    """What is to be adapted: an ensemble, or online a stream that begins or goes on."""
+    check_device(device, "local")
+    found = load(run, model=model)
+    if isinstance(found, Stream):
+        return _continued(found, method, settings, online=online, device=device, size=size)
+    members = [_sized(member, size) for member in found.members]
+    if size is not None and all(a is b for a, b in zip(members, found.members, strict=True)):
+        raise ValueError(f"size must be left out: the checkpoint says what its members take, got {size}")
+    for member in members:
+        member.model.to(device)
+    ensemble = replace(found, members=members)
+    if not online:
+        return ensemble
+    return start_stream(ensemble, method, **settings.as_json())
+
+
+def _continued(
+    stream: Stream, method: str, settings: Settings, *, online: bool, device: str, size: tuple[int, int] | None
+) -> Stream:
+    """A stream that was saved goes on as it was begun; other wishes are refused rather than dropped."""
+    if not online:
+        raise ValueError("online must be given for a saved stream: it goes on with the images in their order")
+    if method != stream.method_name:
+        raise ValueError(f"method must be {stream.method_name}, with which the stream began, got {method}")
+    if settings not in (Settings(), stream.settings):
+        raise ValueError(f"a saved stream goes on with its own settings, leave them out: {stream.settings}")
+    if device != "cpu" or size is not None:
+        raise ValueError("device and size must be left out for a saved stream")
+    return stream
+
+
+def _sized(member: Member, size: tuple[int, int] | None) -> Member:
+    """The member with a size where its checkpoint has none; never another one than it says."""
+    known = member.preprocessing
+    if size is None or known is None or known.size is not None:
+        return member
+    return replace(member, preprocessing=replace(known, size=size))
+
+
+@contextmanager
+def bars(console: Console) -> Iterator[Progress]:
+    """Progress bars, with the library's own warnings held back: the summary has them."""
+    logger = logging.getLogger("bacs.methods")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    try:
+        with Progress(*columns, console=console) as progress:
+            yield progress
+    finally:
+        logger.setLevel(level)
+
+
+def read(source: str, ensemble: Ensemble, *, strict: bool, progress: Progress) -> Pictures:
+    """The user's images, at the size of each member."""
+    task = progress.add_task("reading pictures", total=None)
+    return pictures(
+        source,
+        *(member.preprocessing for member in ensemble.members),
+        strict=strict,
+        on_picture=lambda done, total: progress.update(task, advance=done, total=total),
+    )
+
+
+def predicted(
+    source: Ensemble | Stream,
+    found: Pictures,
+    method: str,
+    settings: Settings,
+    *,
+    epochs: int,
+    batch_size: int,
+    seed: int,
+    progress: Progress,
+) -> Outcome:
+    """Predictions before and after, and what was adapted."""
+    passes = 2 if isinstance(source, Stream) else 2 + epochs * (METHODS[method].adapts is not None)
+    task = progress.add_task("images x members x passes", total=passes * len(found.views) * len(found))
+    shared: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
+    shared["on_batch"] = lambda count: progress.advance(task, count)
+    if isinstance(source, Stream):
+        return run_online(source, found.views, **shared)
+    return run_offline(source, found.views, method, epochs=epochs, **settings.as_json(), **shared)

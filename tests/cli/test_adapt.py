@@ -1,0 +1,319 @@
+"""`bacs adapt` from the command's first argument to its exit code."""
+
+import csv
+import json
+import os
+import runpy
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import bacs
+import small
+from bacs import cli
+from bacs.parameters import read
+from bacs.posteriors import flat
+from small import small_member
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "thousand_pictures.py"
+SIZED = bacs.Preprocessing((0.5,) * 3, (0.25,) * 3, size=(12, 12))
+NAMES = ["cat", "dog", "eel", "fox", "gnu"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder to work in, with `run` of two members and `photos` of 40 pictures."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BACS_DEBUG", raising=False)
+    members = [replace(small_member(seed), preprocessing=SIZED) for seed in range(2)]
+    bacs.Ensemble(members, class_names=NAMES).save("run")
+    os.mkdir("photos")
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        Image.fromarray(rng.integers(0, 256, (12 + number, 30, 3), dtype=np.uint8)).save(f"photos/{number:02}.png")
+    return tmp_path
+
+
+@pytest.fixture
+def adapt(capsys):
+    """Runs the verb; exit code, standard output and error."""
+
+    def run(*arguments):
+        code = cli.main(["adapt", *map(str, arguments)])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+def rows(path):
+    return pq.read_table(path).to_pylist()
+
+
+def test_sixty_pictures_of_every_kind_ten_of_them_broken(tmp_path):
+    lines = list(runpy.run_path(str(BENCHMARK))["run"](tmp_path, 60))
+    assert "50 good pictures in 20 kinds, 10 broken" in lines[0]
+    assert [line.split(" rows right, 10 named failures")[0] for line in lines[1:3]] == [
+        "vanilla: exit code 1, 50",
+        "bacs: exit code 1, 50",
+    ]
+    assert len(lines) == 13
+
+
+def test_the_table_is_that_of_the_python_way(place, adapt):
+    options = {"batch_size": 16, "epochs": 2, "learning_rate": 0.01, "seed": 5, "optimizer": "adam"}
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    arguments = ("--method", "tent", *flags, "--save", "run2")
+    assert adapt("run", "photos", "--out", "a.parquet", *arguments)[0] == 0
+    ensemble = bacs.load("run")
+    found = bacs.data.pictures("photos", ensemble.members[0].preprocessing)
+    adapted = bacs.adapt(ensemble, found.images, "tent", **options)
+    table = bacs.predict_table(adapted, found.images, paths=found.paths, batch_size=16, seed=5)
+    written = rows("a.parquet")
+    assert [row["path"] for row in written] == [f"photos/{number:02}.png" for number in range(40)]
+    for name in ("class_index", "class_name", "abstain"):
+        assert [row[name] for row in written] == list(getattr(table, name))
+    for name in ("confidence", "predictive_entropy", "expected_entropy", "mutual_information"):
+        np.testing.assert_allclose([row[name] for row in written], getattr(table, name), atol=1e-9)
+    again = bacs.load("run2")
+    assert again.adaptation == adapted.adaptation
+    for one, other in zip(again.members, adapted.members, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True))
+        assert one.preprocessing == SIZED
+
+
+def test_the_summary_tells_before_and_after(place, adapt):
+    code, out, _ = adapt("run", "photos", "--out", "a.csv", "--coverage", 0.75)
+    assert code == 0
+    ensemble = bacs.load("run")
+    before = ensemble.predict(bacs.data.pictures("photos", SIZED).images)
+    with open("a.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    confidence = np.mean([float(row["confidence"]) for row in table])
+    assert f"{before.max(dim=1).values.mean():>8.3f} {confidence:>8.3f}" in out
+    for number, name in enumerate(NAMES):
+        counts = int((before.argmax(dim=1) == number).sum()), sum(row["class_name"] == name for row in table)
+        assert not any(counts) or f"{name:<24} {counts[0]:>8} {counts[1]:>8}\n" in out
+    assert "images: 40, flagged to abstain: 10" in out
+    assert out.endswith("table: a.csv\n")
+    told = json.loads(adapt("run", "photos", "--out", "b.csv", "--json")[1])
+    assert told["images"] == 40
+    assert sum(row["before"] for row in told["classes"]) == sum(row["after"] for row in told["classes"]) == 40
+    assert told["skipped"] == told["warnings"] == []
+    assert all(0 < distance < 10 for distance in told["moved"])
+    assert told["after"]["mean_confidence"] == pytest.approx(confidence)
+
+
+def test_a_flat_posterior_and_an_idle_method_have_no_distance(place, adapt):
+    bacs.Ensemble([replace(small_member(0, flat), preprocessing=SIZED)]).save("flat")
+    assert "deviations: no posterior" in adapt("flat", "photos", "--out", "a.csv")[1]
+    assert json.loads(adapt("run", "photos", "--out", "b.csv", "--method", "bn", "--json")[1])["moved"] == [None, None]
+
+
+def test_probabilities_are_written_when_asked_for(place, adapt):
+    adapt("run", "photos", "--out", "a.jsonl", "--probabilities")
+    with open("a.jsonl") as file:
+        table = [json.loads(line) for line in file]
+    assert {len(row["probabilities"]) for row in table} == {5}
+    assert all(sum(row["probabilities"]) == pytest.approx(1) for row in table)
+    assert all(max(row["probabilities"]) == row["confidence"] for row in table)
+
+
+class TestOnline:
+    def test_images_come_in_their_order_and_the_stream_goes_on(self, place, adapt):
+        whole = ("--online", "--batch-size", 10, "--learning-rate", 0.01)
+        assert adapt("run", "photos", "--out", "whole.parquet", *whole)[0] == 0
+        stream = bacs.stream(bacs.load("run"), learning_rate=0.01)
+        images = torch.from_numpy(np.array(bacs.data.pictures("photos", SIZED).images))
+        expected = torch.cat([stream.step(batch) for batch in images.split(10)])
+        confidence = [row["confidence"] for row in rows("whole.parquet")]
+        np.testing.assert_allclose(confidence, expected.max(dim=1).values, atol=1e-6)
+        # The same in two commands, the second going on with the stream of the first.
+        assert adapt("run", "photos/[01]*.png", "--out", "1.parquet", *whole, "--save", "half")[0] == 0
+        following = ("--online", "--batch-size", 10, "--save", "rest")
+        assert adapt("half", "photos/[23]*.png", "--out", "2.parquet", *following)[0] == 0
+        halves = [row["confidence"] for name in ("1.parquet", "2.parquet") for row in rows(name)]
+        np.testing.assert_allclose(halves, confidence, atol=1e-9)
+        assert bacs.load("rest").steps == 4
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ((), "online must be given for a saved stream"),
+            (("--online", "--method", "bn"), "method must be bacs, with which the stream began, got bn"),
+            (("--online", "--learning-rate", 0.5), "a saved stream goes on with its own settings"),
+            (("--online", "--size", 8, 8), "device and size must be left out for a saved stream"),
+        ],
+    )
+    def test_a_saved_stream_is_not_bent(self, place, adapt, arguments, message):
+        adapt("run", "photos", "--out", "a.csv", "--online", "--learning-rate", 0.01, "--save", "half")
+        code, _, err = adapt("half", "photos", "--out", "b.csv", *arguments)
+        assert code == 2
+        assert message in err
+
+    def test_epochs_belong_to_offline(self, place, adapt):
+        assert adapt("run", "photos", "--out", "a.csv", "--online", "--epochs", 2)[0] == 2
+
+
+class TestFailures:
+    def test_they_are_listed_and_the_exit_code_is_1(self, place, adapt):
+        Path("photos/05.png").write_bytes(b"")
+        Path("photos/notes.md").write_text("")
+        code, out, err = adapt("run", "photos", "--out", "a.parquet")
+        assert code == 1
+        assert "skipped photos/05.png: empty" in err
+        assert "pictures skipped: 1, other files in the folder: 1" in out
+        assert [row["index"] for row in rows("a.parquet")] == [n for n in range(40) if n != 5]
+
+    def test_strict_writes_nothing(self, place, adapt):
+        Path("photos/05.png").write_bytes(b"")
+        code, out, err = adapt("run", "photos", "--out", "a.csv", "--save", "run2", "--strict")
+        assert (code, out) == (1, "")
+        assert err.endswith("bacs: photos/05.png: empty\n")
+        assert sorted(os.listdir()) == ["photos", "run"]
+
+    def test_ctrl_c_leaves_an_existing_table(self, place, adapt, monkeypatch):
+        Path("a.csv").write_text("precious")
+
+        def stopped(*arguments, **options):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("bacs.predictions.run.adapt", stopped)
+        code, _, err = adapt("run", "photos", "--out", "a.csv", "--overwrite")
+        assert code == 130
+        assert "The same command begins anew" in err
+        assert Path("a.csv").read_text() == "precious"
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--out", "a.xlsx"), "out must end in .parquet, .csv, .jsonl, got a.xlsx"),
+            (("--out", "there.csv"), "out must be a new file, there.csv exists"),
+            (("--out", "a.csv", "--method", "bax"), "did you mean 'bacs'"),
+            (("--out", "a.csv", "--coverage", 0), "coverage must be above 0 and at most 1, got 0.0"),
+            (("--out", "a.csv", "--batch-size", 0), "batch_size must be at least 1, got 0"),
+            (("--out", "a.csv", "--epochs", -1), "epochs must be a whole number >= 0, got -1"),
+            (("--out", "a.csv", "--momentum", 1), "momentum must be at least 0 and below 1"),
+            (("--out", "a.csv", "--optimizer", "sdg"), "did you mean 'sgd'"),
+            (("--out", "a.csv", "--device", "tpu9"), "device must be cpu or cuda"),
+            (("--out", "a.csv", "--save", "run"), "save must be another folder than the one that is adapted"),
+            (("--out", "a.csv", "--save", "photos"), "save must be a new folder, photos holds something else"),
+            (("--out", "a.csv", "--save", "run3"), "save must be a new folder, run3 exists: overwrite replaces it"),
+            (("--out", "a.csv", "--size", 8, 8), "size must be left out: the checkpoint says"),
+        ],
+    )
+    def test_impossible_wishes_are_said_before_any_work(self, place, adapt, monkeypatch, arguments, message):
+        Path("there.csv").write_text("precious")
+        bacs.load("run").save("run3")
+        monkeypatch.setattr(import_module("bacs.cli.adapt"), "pictures", None)  # no picture is read
+        code, out, err = adapt("run", "photos", *arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert not Path("a.csv").exists()
+
+    def test_a_training_run_is_never_replaced(self, place, adapt):
+        os.mkdir("training")
+        manifest = json.loads(Path("run/bacs.json").read_text())
+        Path("training/bacs.json").write_text(json.dumps(manifest | {"kind": "run"}))
+        code, _, err = adapt("run", "photos", "--out", "a.csv", "--save", "training", "--overwrite")
+        assert code == 2
+        assert "training holds a run, which is not replaced" in err
+
+    def test_overwrite_replaces_table_and_ensemble(self, place, adapt):
+        for _ in range(2):
+            assert adapt("run", "photos", "--out", "a.csv", "--save", "run2", "--overwrite")[0] == 0
+        assert bacs.load("run2").adaptation["method"] == "bacs"
+
+
+class TestCheckpoints:
+    def test_without_a_size_the_command_says_what_to_do_and_size_does_it(self, place, adapt):
+        unsized = replace(SIZED, size=None)
+        bacs.Ensemble([replace(small_member(), preprocessing=unsized)]).save("old")
+        code, _, err = adapt("old", "photos", "--out", "a.csv")
+        assert code == 1
+        assert "photos/01.png has 13 x 30 pixels and photos/00.png 12 x 30" in err
+        assert "--size HEIGHT WIDTH" in err
+        assert adapt("old", "photos", "--size", 12, 12, "--out", "a.csv", "--save", "new")[0] == 0
+        assert bacs.load("new").members[0].preprocessing == SIZED
+
+    def test_without_preprocessing_pictures_are_refused(self, place, adapt):
+        bacs.Ensemble([small_member()]).save("bare")
+        code, _, err = adapt("bare", "photos", "--out", "a.csv")
+        assert code == 2
+        assert "pictures need a member with preprocessing" in err
+
+    def test_members_of_different_sizes(self, place, adapt):
+        sizes = [(12, 12), (16, 9)]
+        members = [replace(small_member(n), preprocessing=replace(SIZED, size=s)) for n, s in enumerate(sizes)]
+        bacs.Ensemble(members).save("sizes")
+        for online in ((), ("--online",)):
+            assert adapt("sizes", "photos", "--out", "a.parquet", "--method", "bn", "--overwrite", *online)[0] == 0
+            alone = []
+            for member in members:
+                images = bacs.data.pictures("photos", member.preprocessing).images
+                one = bacs.Ensemble([member])
+                if online:
+                    alone.append(bacs.stream(one, "bn").step(np.array(images)))
+                else:
+                    alone.append(bacs.adapt(one, images, "bn").predict(images))
+            expected = torch.stack(alone).mean(dim=0).max(dim=1).values
+            np.testing.assert_allclose([row["confidence"] for row in rows("a.parquet")], expected, atol=1e-6)
+
+    def test_a_class_of_the_users_own(self, place, adapt, monkeypatch):
+        Path("ours.py").write_text(
+            "from torch import nn\n"
+            "class Net(nn.Sequential):\n"
+            "    def __init__(self):\n"
+            "        super().__init__(nn.Flatten(), nn.LayerNorm(432), nn.Linear(432, 5))\n"
+        )
+        monkeypatch.syspath_prepend(place)
+        model = import_module("ours").Net()
+        member = bacs.Member(model, flat.init(read(model)), SIZED)
+        bacs.Ensemble([member]).save("own")
+        code, _, err = adapt("own", "photos", "--out", "a.csv")
+        assert code == 1
+        assert "ours:Net" in err
+        code, out, err = adapt("own", "photos", "--out", "a.csv", "--model", "ours:Net")
+        assert code == 0
+        assert out.count("no batch-norm layers") == 1
+        assert "no batch-norm layers" not in err
+
+
+class TestArrays:
+    @pytest.mark.parametrize("suffix", [".npy", ".npz"])
+    def test_pixels_go_through_the_members_preprocessing(self, place, adapt, suffix):
+        pixels = np.random.default_rng(1).integers(0, 256, (40, 15, 20, 3), dtype=np.uint8)
+        np.save("a.npy", pixels)
+        np.savez("a.npz", images=pixels)
+        assert adapt("run", f"a{suffix}", "--method", "vanilla", "--out", "a.parquet")[0] == 0
+        expected = bacs.load("run").predict(pixels).max(dim=1).values
+        table = rows("a.parquet")
+        np.testing.assert_allclose([row["confidence"] for row in table], expected, atol=1e-6)
+        assert "path" not in table[0]
+        assert [row["index"] for row in table] == list(range(40))
+
+    def test_floats_are_what_the_model_takes(self, place, adapt, images):
+        np.save("a.npy", images.numpy())
+        assert adapt("run", "a.npy", "--method", "vanilla", "--out", "a.parquet")[0] == 0
+        expected = bacs.load("run").predict(images).max(dim=1).values
+        np.testing.assert_allclose([row["confidence"] for row in rows("a.parquet")], expected, atol=1e-6)
+
+    def test_a_table_of_features_for_a_model_that_takes_no_images(self, place, adapt, monkeypatch):
+        def tabular():
+            return nn.Sequential(nn.Linear(7, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3)).eval()
+
+        monkeypatch.setattr(small, "tabular", tabular, raising=False)
+        model = tabular()
+        member = bacs.Member(model, flat.init(read(model)), architecture=bacs.Architecture("small:tabular"))
+        bacs.Ensemble([member]).save("tabular")
+        np.save("features.npy", np.random.default_rng(0).normal(size=(64, 7)))
+        code, _, err = adapt("tabular", "features.npy", "--out", "a.parquet", "--model", "small:tabular")
+        assert code == 0, err
+        assert len(rows("a.parquet")) == 64
