@@ -1,13 +1,14 @@
 """Figures of calibration, abstention and example pictures, drawn with matplotlib (`pip install bacs[report]`)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bacs.errors import RunError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = {
@@ -18,6 +19,11 @@ COLOURS = {
     "bacs-no-posterior": "#cc79a7",
 }
 """One colour a method in every figure, from a palette that colour-blind readers can tell apart."""
+OTHER_COLOUR = "#d55e00"
+MARKERS = {"vanilla": "o", "bn": "s", "tent": "^", "bacs": "D", "bacs-no-posterior": "v"}
+INK = "#1b1b1a"
+"""Text, axes and rules. In SVG it becomes the colour of the text around the figure."""
+DASHES = ("-", "--", ":", "-.")
 
 
 def new_figure(**options: Any) -> "Figure":
@@ -29,41 +35,52 @@ def new_figure(**options: Any) -> "Figure":
     return Figure(layout="constrained", **options)
 
 
-def reliability_diagram(curves: Mapping[str, Mapping[str, Sequence[float]]], labels: Mapping[str, str]) -> "Figure":
-    """Accuracy against confidence in bins of equal count, one line a method; the diagonal is perfect honesty.
+def colour(method: str) -> str:
+    return COLOURS.get(method, OTHER_COLOUR)
 
-    `curves`: method -> {"confidence": [...], "accuracy": [...]}.
+
+def plain(axes: "Axes", grid: Literal["both", "y"] = "both") -> None:
+    """Two spines, a faint grid behind the data, everything in one ink."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(INK)
+    axes.tick_params(colors=INK, labelcolor=INK, labelsize=9)
+    axes.set_axisbelow(True)
+    axes.grid(axis=grid, color=INK, alpha=0.14, linewidth=0.6)
+    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+        text.set_color(INK)
+        text.set_fontsize(10)
+
+
+def reliability_diagram(
+    curves: Mapping[str, Mapping[str, Sequence[float]]],
+    labels: Mapping[str, str],
+    methods: Mapping[str, str] | None = None,
+) -> "Figure":
+    """Accuracy against confidence in bins of equal count, one line a row; the diagonal is perfect honesty.
+
+    `curves`: row -> {"confidence": [...], "accuracy": [...]}; `labels`: row -> what the legend says; `methods`: row ->
+    method where the rows are not methods themselves.
     """
-    figure = new_figure(figsize=(5, 4.6))
+    figure = new_figure(figsize=(4.6, 4.8))
     axes = figure.add_subplot()
-    axes.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":", label="perfectly honest")
-    for method, curve in curves.items():
-        axes.plot(
-            curve["confidence"],
-            curve["accuracy"],
-            marker="o",
-            markersize=3.5,
-            linewidth=1.4,
-            color=COLOURS.get(method),
-            label=labels.get(method, method),
-        )
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":", label="perfectly honest")
+    _lines(axes, curves, ("confidence", "accuracy"), labels, methods, markersize=3.5)
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(0, 1.02), title="Reliability of ensembles")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, loc="upper left", fontsize=9)
     return figure
 
 
-def risk_coverage_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], labels: Mapping[str, str]) -> "Figure":
-    """Error among the most confident share of predictions, one line a method; lower is better.
+def risk_coverage_plot(
+    curves: Mapping[str, Mapping[str, Sequence[float]]],
+    labels: Mapping[str, str],
+    methods: Mapping[str, str] | None = None,
+) -> "Figure":
+    """Error among the most confident share of predictions, one line a row; lower is better.
 
-    `curves`: method -> {"coverage": [...], "risk": [...]}.
+    `curves`: row -> {"coverage": [...], "risk": [...]}; the rest as in `reliability_diagram`.
     """
-    figure = new_figure(figsize=(5, 4.6))
+    figure = new_figure(figsize=(4.6, 4.8))
     axes = figure.add_subplot()
-    for method, curve in curves.items():
-        axes.plot(
-            curve["coverage"], curve["risk"], linewidth=1.6, color=COLOURS.get(method), label=labels.get(method, method)
-        )
+    _lines(axes, curves, ("coverage", "risk"), labels, methods, markersize=0)
     axes.set(
         xlabel="share of images answered, most confident first",
         ylabel="error among them",
@@ -71,9 +88,35 @@ def risk_coverage_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], labe
         title="What abstaining buys",
     )
     axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, loc="upper left", fontsize=9)
     return figure
+
+
+def _lines(
+    axes: "Axes",
+    curves: Mapping[str, Mapping[str, Sequence[float]]],
+    keys: tuple[str, str],
+    labels: Mapping[str, str],
+    methods: Mapping[str, str] | None,
+    *,
+    markersize: float,
+) -> None:
+    """One line a row, coloured by method; further rows of a method are dashed."""
+    seen: dict[str, int] = {}
+    for name, curve in curves.items():
+        method = (methods or {}).get(name, name)
+        number = seen[method] = seen.get(method, -1) + 1
+        axes.plot(
+            curve[keys[0]],
+            curve[keys[1]],
+            marker=MARKERS.get(method, "o"),
+            markersize=markersize,
+            linewidth=1.4,
+            linestyle=DASHES[number % len(DASHES)],
+            color=colour(method),
+            label=labels.get(name, name).replace("$", r"\$"),
+        )
+    plain(axes)
+    axes.legend(frameon=False, loc="upper left", fontsize=8.5, labelcolor=INK)
 
 
 def picture_strip(rows: Mapping[str, np.ndarray], captions: Sequence[Sequence[str]], right: np.ndarray) -> "Figure":

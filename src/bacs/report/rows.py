@@ -51,5 +51,7 @@ def best(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def formatted(name: str, value: float) -> str:
-    """A score as the paper prints it: accuracy in percent, the others with four digits."""
-    return f"{100 * value:.2f}" if name == "accuracy" else f"{value:.4f}"
+    """A score as the paper prints it: accuracy and mCE in percent, the others with four digits."""
+    if np.isinf(value):
+        return "∞"
+    return f"{100 * value:.2f}" if name in ("accuracy", "mce") else f"{value:.4f}"

@@ -2,28 +2,56 @@
 
 from collections.abc import Sequence
 
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Table as RichTable
 
-from bacs.report.rows import COLUMNS, Row, best, formatted
+from bacs.report.rows import COLUMNS, Row
+from bacs.report.tables import Column, Line, Table, scored
 
 
-def terminal_table(rows: Sequence[Row]) -> Table:
+def terminal_table(rows: Sequence[Row]) -> RichTable:
     """Rows and columns of the paper; the best value of each column is bold."""
-    shown = Table(show_edge=False, pad_edge=False)
-    shown.add_column("Method")
-    for name, heading in COLUMNS.items():
-        arrow = "↑" if name == "accuracy" else "↓"
-        shown.add_column(f"{heading} {arrow}", justify="right")
-    leaders = best(rows)
-    for index, row in enumerate(rows):
-        if index and row.kind != rows[index - 1].kind:
+    columns = {name: scored(name, [row.scores[name] for row in rows]) for name in COLUMNS}
+    lines = tuple(
+        Line(row.label, tuple(columns[name][index] for name in COLUMNS), row.method, row.kind)
+        for index, row in enumerate(rows)
+    )
+    return on_terminal(Table("", "", "Method", tuple(Column(heading) for heading in COLUMNS.values()), lines))
+
+
+def fitted(table: Table, width: int) -> Table:
+    """The table, or where a terminal of this width has no place for it, the table without the paper's figures."""
+    if _width(table) <= width:
+        return table
+    kept = [index for index, column in enumerate(table.columns) if column.group != "paper"]
+    return table._replace(
+        columns=tuple(table.columns[index]._replace(group="") for index in kept),
+        lines=tuple(line._replace(cells=tuple(line.cells[index] for index in kept)) for line in table.lines),
+        notes=tuple(note for note in table.notes if not note.startswith("paper: ")),
+    )
+
+
+def on_terminal(table: Table) -> RichTable:
+    """Any table; the group of a column stands over its heading, a rule between blocks."""
+    shown = RichTable(show_edge=False, pad_edge=False)
+    shown.add_column(escape(table.stub), vertical="bottom", no_wrap=True)
+    for column in table.columns:
+        over = f"{column.group}\n" if column.group else ""
+        arrow = {"Acc": " ↑", "NLL": " ↓", "Brier": " ↓", "ECE": " ↓"}.get(column.heading, "")
+        shown.add_column(escape(f"{over}{column.heading}{arrow}"), justify="right", no_wrap=True)
+    for index, line in enumerate(table.lines):
+        if index and line.block != table.lines[index - 1].block:
             shown.add_section()
-        cells = []
-        for name in COLUMNS:
-            # Compared as printed, so that equal figures are equally bold.
-            leads = formatted(name, row.scores[name]) == formatted(name, leaders[name])
-            cells.append(
-                f"[bold]{formatted(name, row.scores[name])}[/bold]" if leads else formatted(name, row.scores[name])
-            )
-        shown.add_row(row.label, *cells)
+        cells = (f"[bold]{escape(cell.text)}[/bold]" if cell.best else escape(cell.text) for cell in line.cells)
+        shown.add_row(escape(line.label), *cells)
     return shown
+
+
+def _width(table: Table) -> int:
+    """Letters that the widest line takes."""
+    label = max(len(text) for text in (table.stub, *(line.label for line in table.lines)))
+    cells = [
+        max(len(column.group), len(column.heading) + 2, *(len(line.cells[index].text) for line in table.lines))
+        for index, column in enumerate(table.columns)
+    ]
+    return label + sum(cells) + 3 * len(cells)

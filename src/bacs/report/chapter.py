@@ -1,0 +1,157 @@
+"""All tables and figures of one comparison, in the order in which they are read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bacs.report import breakdown, curves, figures, paper, plots
+from bacs.report.comparison import Comparison
+from bacs.report.differences import differences_table
+from bacs.report.names import counted, of_data
+from bacs.report.notes import settings_table
+from bacs.report.summary import paper_table, stem, summary_table
+from bacs.report.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Picture(NamedTuple):
+    """A figure that is drawn when it is needed; `name` is the stem of its files."""
+
+    name: str
+    caption: str
+    draw: Callable[[], "Figure"]
+    wide: bool = True
+
+
+class Part(NamedTuple):
+    """Tables and figures under one heading; `numbers` are tables for looking up what a figure shows.
+
+    The tables of a `folded` part wait behind its figures until a reader of the page asks for them.
+    """
+
+    heading: str
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    numbers: tuple[Table, ...] = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One data set under one protocol."""
+
+    name: str
+    title: str
+    summary: Table
+    parts: tuple[Part, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        return [table for part in self.parts for table in part.tables]
+
+    @property
+    def numbers(self) -> list[Table]:
+        return [table for part in self.parts for table in part.numbers]
+
+    @property
+    def pictures(self) -> list[Picture]:
+        return [picture for part in self.parts for picture in part.pictures]
+
+
+def chapter(comparison: Comparison) -> Chapter:
+    """The chapter of a comparison; parts that its records cannot fill are left out."""
+    summary = summary_table(comparison)
+    parts = (
+        Part("Means", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
+        Part("Differences", _present(differences_table(comparison))),
+        _by_corruption(comparison),
+        _by_severity(comparison),
+        Part("Mean corruption error", _present(breakdown.mce_table(comparison))),
+        _calibration(comparison),
+        Part("Settings", (settings_table(comparison, f"{stem(comparison)}-settings"),), folded=True),
+    )
+    filled = tuple(part for part in parts if part.tables or part.pictures or part.numbers)
+    return Chapter(stem(comparison), f"{of_data(comparison.data)}, {comparison.protocol}", summary, filled)
+
+
+def _like_the_paper(comparison: Comparison) -> list[Table]:
+    """The means over the severities that a table of the paper has, where there are more of them here."""
+    found = []
+    for severities in {table.severities for table in paper.tables() if table.data == comparison.data}:
+        if severities and set(severities) < set(comparison.severities):
+            part = comparison.at(severities)
+            if part.common and paper_table(part):
+                name = f"{stem(comparison)}-severity-{'-'.join(map(str, severities))}"
+                found.append(summary_table(part)._replace(name=name))
+    return found
+
+
+def _scatter(comparison: Comparison) -> tuple[Picture, ...]:
+    if not comparison.common:
+        return ()
+    caption = (
+        "Accuracy against NLL, one point a row of the table above. Filled: ensembles; hollow: single models. "
+        "The best place is the lower right."
+    )
+    name = f"{stem(comparison)}-accuracy-nll"
+    return (Picture(name, caption, lambda: plots.accuracy_against_nll(comparison)),)
+
+
+def _by_corruption(comparison: Comparison) -> Part:
+    tables = tuple(breakdown.corruption_tables(comparison))
+    if len(comparison.corruptions) < 2:
+        return Part("By corruption", tables, folded=bool(tables))
+    over = "" if len(comparison.severities) == 1 else ", mean over severities"
+    lacking = "" if comparison.common == comparison.shifts else " Shifts that a row lacks are left out."
+    pictures = tuple(
+        Picture(
+            f"{stem(comparison)}-by-corruption-{kind}",
+            f"Accuracy (above) and NLL (below) by corruption, {spoken}{over}.{lacking}",
+            _later(plots.corruption_bars, comparison, kind),
+        )
+        for kind, spoken in reversed(breakdown.KINDS.items())
+    )
+    return Part("By corruption", tables, pictures, folded=True)
+
+
+def _by_severity(comparison: Comparison) -> Part:
+    table = breakdown.severity_table(comparison)
+    if table is None:
+        return Part("By severity")
+    pictures = tuple(
+        Picture(
+            f"{stem(comparison)}-by-severity-{kind}",
+            f"Spread over {counted(len(comparison.corruptions), 'corruption')} at each severity, {spoken}: boxes from "
+            "25 to 75 %, a line at the median, a white dot at the mean, whiskers to the minimum and the maximum.",
+            _later(plots.severity_boxes, comparison, kind),
+        )
+        for kind, spoken in reversed(breakdown.KINDS.items())
+    )
+    return Part("By severity", (table,), pictures, tuple(breakdown.spread_tables(comparison)))
+
+
+def _calibration(comparison: Comparison) -> Part:
+    methods = {entry.label: entry.method for entry in comparison.entries}
+    pictures = []
+    reliability, risk = curves.reliability_curves(comparison), curves.risk_curves(comparison)
+    over = f", mean over {counted(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
+    if reliability:
+        caption = f"Accuracy against confidence in bins of equal count{over}. Below the diagonal: too sure of itself."
+        draw = _later(figures.reliability_diagram, reliability, {}, methods)
+        pictures.append(Picture(f"{stem(comparison)}-reliability", caption, draw, wide=False))
+    if risk:
+        caption = f"Error among the most confident share of predictions{over}. Lower is better."
+        draw = _later(figures.risk_coverage_plot, risk, {}, methods)
+        pictures.append(Picture(f"{stem(comparison)}-risk-coverage", caption, draw, wide=False))
+    numbers = (*_present(curves.reliability_table(comparison)), *_present(curves.risk_table(comparison)))
+    return Part("Calibration and abstention", (), tuple(pictures), numbers)
+
+
+def _later(draw: Callable[..., "Figure"], *arguments: Any) -> Callable[[], "Figure"]:
+    return lambda: draw(*arguments)
+
+
+def _present(table: Table | None) -> tuple[Table, ...]:
+    return () if table is None else (table,)

@@ -1,0 +1,188 @@
+"""The records of one data set and protocol, arranged as rows of the paper over shifts.
+
+A row is a method with its epochs and settings, once as single models and once as ensemble. Rows are only ever compared
+on the shifts that all of them have.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bacs.corruptions import TEST, VALIDATION
+from bacs.methods import METHODS
+from bacs.report.names import counted
+from bacs.report.records import Record
+from bacs.report.rows import ENSEMBLE, SINGLE
+
+KINDS = {"single": SINGLE, "ensemble": ENSEMBLE}
+CORRUPTIONS = (*TEST, *VALIDATION)
+
+_POSTERIOR = {"posterior_weight", "posterior_step", "min_variance"}
+_STEP = {"learning_rate", "momentum", "optimizer"}
+
+
+class Shift(NamedTuple):
+    name: str
+    corruption: str | None
+    severity: int | None
+
+
+class Variant(NamedTuple):
+    """What makes two records cells of the same row."""
+
+    method: str
+    epochs: int
+    settings: str  # JSON of those that the method uses
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: its label, and the records of each shift (several where there are several seeds)."""
+
+    label: str
+    variant: Variant
+    kind: str  # "single" or "ensemble"
+    records: dict[str, tuple[Record, ...]]
+
+    @property
+    def method(self) -> str:
+        return self.variant.method
+
+    def score(self, shift: str, name: str) -> float:
+        """A score on one shift, the mean over seeds."""
+        return float(np.mean([record[self.kind][name] for record in self.records[shift]]))
+
+    def mean(self, shifts: Sequence[Shift], name: str) -> float:
+        """A score averaged over shifts."""
+        return float(np.mean([self.score(shift.name, name) for shift in shifts]))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of one data set and protocol; `shifts` are all that occur, `common` those that every row has."""
+
+    data: str
+    protocol: str
+    entries: tuple[Entry, ...]
+    shifts: tuple[Shift, ...]
+
+    @property
+    def common(self) -> tuple[Shift, ...]:
+        return tuple(shift for shift in self.shifts if all(shift.name in entry.records for entry in self.entries))
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(shift.corruption for shift in self.common if shift.corruption))
+
+    @property
+    def severities(self) -> tuple[int, ...]:
+        return tuple(sorted({shift.severity for shift in self.common if shift.severity}))
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return tuple(
+            record
+            for entry in self.of_kind("single")
+            for shift in self.shifts
+            for record in entry.records.get(shift.name, ())
+        )
+
+    @property
+    def published(self) -> bool:
+        """Whether the images were read from the published files rather than corrupted here."""
+        return all("@published" in shift.name for shift in self.shifts)
+
+    def of_kind(self, kind: str) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.kind == kind)
+
+    def at(self, severities: Sequence[int]) -> "Comparison":
+        """The same rows on the shifts of some severities."""
+        shifts = tuple(shift for shift in self.shifts if shift.severity in severities)
+        entries = tuple(entry for entry in self.entries if any(shift.name in entry.records for shift in shifts))
+        return Comparison(self.data, self.protocol, entries, shifts)
+
+
+def comparisons(records: Sequence[Record]) -> list[Comparison]:
+    """One comparison for each data set and protocol, in alphabetical order: offline comes before online."""
+    groups: dict[tuple[str, bool, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((*_data(record), record["protocol"]), []).append(record)
+    for record in filter(_knows_no_protocol, records):
+        for (data, published, _), group in groups.items():
+            if (data, published) == _data(record) and not any(_same_cell(record, other) for other in group):
+                group.append(record)
+    return [_comparison(data, protocol, group) for (data, _, protocol), group in sorted(groups.items())]
+
+
+def _data(record: Record) -> tuple[str, bool]:
+    """The data set of a record, and whether its images were read from published files."""
+    return record["data"].removesuffix("/clean"), "@published" in record["shift"]
+
+
+def _knows_no_protocol(record: Record) -> bool:
+    """Whether one record stands for offline and online: nothing is adapted, not even statistics."""
+    method = METHODS.get(record["method"])
+    return method is not None and method.adapts is None and method.statistics == "source"
+
+
+def _same_cell(first: Record, second: Record) -> bool:
+    return (first["shift"], first["method"], first.get("seed")) == (
+        second["shift"],
+        second["method"],
+        second.get("seed"),
+    )
+
+
+def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparison:
+    variants: dict[Variant, dict[str, tuple[Record, ...]]] = {}
+    for record in records:
+        by_shift = variants.setdefault(_variant(record), {})
+        by_shift[record["shift"]] = (*by_shift.get(record["shift"], ()), record)
+    ordered = sorted(variants, key=_rank)
+    entries = [
+        Entry(_label(variant, ordered, labels), variant, kind, variants[variant])
+        for kind, labels in KINDS.items()
+        for variant in ordered
+    ]
+    shifts = {Shift(record["shift"], record.get("corruption"), record.get("severity")) for record in records}
+    return Comparison(data, protocol, tuple(entries), tuple(sorted(shifts, key=_shift_rank)))
+
+
+def _variant(record: Record) -> Variant:
+    method = METHODS.get(record["method"])
+    ignored: set[str] = set()
+    if method and method.adapts is None:
+        ignored = _POSTERIOR | _STEP | (set() if method.statistics == "test" else {"batch_size"})
+    elif method and method.posterior == "flat":
+        ignored = _POSTERIOR
+    settings = {name: value for name, value in record["settings"].items() if name not in ignored | {"epochs", "seed"}}
+    epochs = 0 if method and method.adapts is None else record["epochs"]
+    return Variant(record["method"], epochs, json.dumps(settings, sort_keys=True))
+
+
+def _rank(variant: Variant) -> tuple[int, str, int, str]:
+    known = list(METHODS)
+    place = known.index(variant.method) if variant.method in known else len(known)
+    return place, variant.method, variant.epochs, variant.settings
+
+
+def _shift_rank(shift: Shift) -> tuple[int, str, int, str]:
+    place = CORRUPTIONS.index(shift.corruption) if shift.corruption in CORRUPTIONS else len(CORRUPTIONS)
+    return place, shift.corruption or "", shift.severity or 0, shift.name
+
+
+def _label(variant: Variant, variants: Sequence[Variant], labels: dict[str, str]) -> str:
+    """The paper's label; epochs where they differ between rows, settings where they differ within the method."""
+    details = []
+    if variant.epochs and len({other.epochs for other in variants if other.epochs}) > 1:
+        details.append(counted(variant.epochs, "epoch"))
+    own = json.loads(variant.settings)
+    others: list[dict[str, Any]] = [json.loads(other.settings) for other in variants if other.method == variant.method]
+    for name in own:
+        if any(other.get(name) != own[name] for other in others):
+            details.append(f"{name.replace('_', ' ')} {own[name]}")
+    label = labels.get(variant.method) or f"{variant.method}{' ensemble' if labels is ENSEMBLE else ''}"
+    return f"{label} ({', '.join(details)})" if details else label

@@ -1,0 +1,76 @@
+"""How sure the order of rows is: differences to BACS on the same shifts, with their standard error."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bacs.report.comparison import Comparison, Entry
+from bacs.report.names import counted
+from bacs.report.rows import COLUMNS
+from bacs.report.summary import stem, title
+from bacs.report.tables import Cell, Column, Line, Table, percent_or_score
+
+REFERENCES = ("bacs", "bacs-no-posterior")
+
+
+def differences_table(comparison: Comparison) -> Table | None:
+    """BACS minus every other row of its kind, paired by shift: mean ± standard error, and the shifts that BACS wins.
+
+    None where there are fewer than two shifts to compare on, or no BACS.
+    """
+    shifts = comparison.common
+    if len(shifts) < 2:
+        return None
+    names = [shift.name for shift in shifts]
+    lines, references = [], []
+    for kind in ("single", "ensemble"):
+        entries = comparison.of_kind(kind)
+        reference = next((e for method in REFERENCES for e in entries if e.method == method), None)
+        if reference is None:
+            return None
+        references.append(reference.label)
+        lines += [_line(reference, other, names) for other in entries if other is not reference]
+    if not lines:
+        return None
+    columns = [Column(f"Δ {heading}") for heading in COLUMNS.values()]
+    columns += [Column("Acc", "shifts won"), Column("NLL", "shifts won")]
+    notes = (
+        f"{' and '.join(references)} minus the other rows of their block: means of the differences on "
+        f"{counted(len(shifts), 'shift')}, ± one standard error over shifts (deviation / √shifts). Accuracy in points; "
+        "where BACS is better, its difference is positive in accuracy and negative in the other scores. Shifts share "
+        "their images and networks: the error says how far the order of rows depends on the choice of shifts, not what "
+        "another test set or training seed would give.",
+    )
+    return Table(
+        f"{stem(comparison)}-differences",
+        f"{title(comparison)}: BACS minus each other row",
+        "BACS minus",
+        tuple(columns),
+        tuple(lines),
+        notes,
+    )
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard error of the differences of pairs; not a number if one of them is infinite."""
+    with np.errstate(invalid="ignore"):
+        difference = np.subtract(first, second)
+    if not np.isfinite(difference).all():
+        return float("nan"), float("nan")
+    return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:
+    scores = {
+        name: ([reference.score(s, name) for s in shifts], [other.score(s, name) for s in shifts]) for name in COLUMNS
+    }
+    cells = []
+    for name, (ours, theirs) in scores.items():
+        mean, error = (percent_or_score(name, value) for value in paired(ours, theirs))
+        digits = 2 if name == "accuracy" else 4
+        known = not np.isnan(mean)
+        cells.append(Cell(f"{mean:+.{digits}f} ± {error:.{digits}f}".replace("-", "−"), mean) if known else Cell("–"))
+    for name, sign in (("accuracy", 1), ("nll", -1)):
+        won = sum(sign * a > sign * b for a, b in zip(*scores[name], strict=True))
+        cells.append(Cell(f"{won} of {len(shifts)}", float(won)))
+    return Line(other.label, tuple(cells), other.method, reference.kind)

@@ -1,0 +1,105 @@
+"""Tables as text: what a reader of each format gets back."""
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+
+import pytest
+from rich.console import Console
+
+from bacs.report.chapter import chapter
+from bacs.report.comma_separated import comma_separated
+from bacs.report.comparison import comparisons
+from bacs.report.latex import escaped, latex
+from bacs.report.markdown import markdown
+from bacs.report.tables import EMPTY, Cell, Column, Line, Table
+from bacs.report.terminal import fitted, on_terminal
+from sweep_records import make_records
+
+PDFLATEX = shutil.which("pdflatex")
+TABLE = Table(
+    "name",
+    "50 % of A_b & c",
+    "Method",
+    (Column("Acc", "here"), Column("NLL", "here"), Column("Acc", "paper")),
+    (
+        Line("Vanilla", (Cell("59.90", 59.8999), Cell("∞", float("inf")), EMPTY), "vanilla", "single"),
+        Line("a|b *c*", (Cell("87.77", 87.77, True), Cell("0.4260", 0.426), Cell("+1 ± 2", 1.0)), "bacs", "ensemble"),
+    ),
+    ("A note → with <signs> & 2 × √3 − 1.",),
+)
+
+
+def test_markdown_has_the_cells_and_keeps_texts_as_they_are():
+    lines = markdown(TABLE).splitlines()
+    assert lines[0] == r"### 50 % of A\_b & c"
+    assert lines[2] == "| Method | Acc | NLL | paper Acc |"
+    assert lines[3] == "| --- | ---: | ---: | ---: |"
+    assert lines[4] == "| Vanilla | 59.90 | ∞ | – |"
+    assert lines[5] == r"| a\|b \*c\* | **87.77** | 0.4260 | +1 ± 2 |"
+    assert lines[7] == r"A note → with \<signs\> & 2 × √3 − 1."
+
+
+def test_comma_separated_values_are_the_numbers_in_full():
+    rows = list(csv.reader(io.StringIO(comma_separated(TABLE))))
+    assert rows[0] == ["Method", "here Acc", "here NLL", "paper Acc"]
+    assert rows[1] == ["Vanilla", "59.8999", "inf", ""]
+    assert [float(text) for text in rows[2][1:]] == [87.77, 0.426, 1.0]
+
+
+def test_latex_escapes_all_that_is_special():
+    assert escaped(r"a_b & 5 % #1 $x$ {y} \z ^ ~ <>") == (
+        r"a\_b \& 5 \% \#1 \$x\$ \{y\} \textbackslash{}z \textasciicircum{} \textasciitilde{} "
+        r"\textless{}\textgreater{}"
+    )
+    assert escaped("1 ± 2 → ∞ × −3 – √ Δ").isascii()
+    assert escaped("数") == "[?]"
+
+
+def tables_of_a_sweep():
+    (comparison,) = comparisons(make_records() + make_records(methods=("bacs",), epochs=5))
+    return [TABLE, *chapter(comparison).tables]
+
+
+@pytest.mark.parametrize("table", tables_of_a_sweep(), ids=lambda table: table.name)
+def test_latex_rows_have_as_many_cells_as_columns(table):
+    text = latex(table)
+    assert text.isascii()
+    begun, ended = (re.findall(rf"\\{word}{{(\w+)}}", text) for word in ("begin", "end"))
+    assert (begun, ended) == (["table", "tabular"], ["tabular", "table"])
+    assert [text.count(rf"\{rule}") for rule in ("toprule", "bottomrule")] == [1, 1]
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(rows) >= 1 + len(table.lines)
+    for row in rows:
+        spans = sum(int(span) - 1 for span in re.findall(r"\\multicolumn{(\d+)}", row))
+        assert len(re.findall(r"(?<!\\)&", row)) + spans == len(table.columns), row
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path):
+    tables = tables_of_a_sweep()
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+    (tmp_path / "tables.tex").write_text(head + "\n".join(map(latex, tables)) + "\\end{document}\n")
+    command = [PDFLATEX, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert len(tables) == 8
+    assert (tmp_path / "tables.pdf").exists()
+
+
+def test_the_terminal_shows_groups_over_headings_and_leaves_the_paper_out_where_it_is_narrow():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
+    console.print(on_terminal(fitted(TABLE, 100)))
+    wide = console.file.getvalue()
+    assert "paper" in wide
+    assert "\x1b[1m87.77" in wide
+    narrow = fitted(TABLE, 20)
+    assert [column.heading for column in narrow.columns] == ["Acc", "NLL"]
+    assert [len(each.cells) for each in narrow.lines] == [2, 2]

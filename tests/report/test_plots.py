@@ -1,0 +1,104 @@
+"""Figures of scores show the numbers of the records, in light and dark."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from bacs.report import figures, plots
+from bacs.report.comparison import comparisons
+from bacs.report.rows import COLUMNS
+from bacs.report.svg import inline_svg, png_file, svg_file
+from sweep_records import make_record, make_records
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    records = make_records(corruptions=("fog", "snow", "frost"), severities=(1, 5))
+    return comparisons(records)[0]
+
+
+def test_bars_are_means_over_severities(comparison):
+    above, below = plots.corruption_bars(comparison, "ensemble").axes
+    assert [text.get_text() for text in below.get_xticklabels()] == ["snow", "frost", "fog"]
+    assert len(above.containers) == 5
+    heights = [bar.get_height() for bar in above.containers[3]]
+    bacs = comparison.of_kind("ensemble")[3]
+    by_hand = [
+        100 * np.mean([bacs.score(f"cifar10-c/{name}/{s}", "accuracy") for s in (1, 5)])
+        for name in ("snow", "frost", "fog")
+    ]
+    assert heights == pytest.approx(by_hand)
+
+
+def test_boxes_reach_from_the_least_to_the_most_with_median_line_and_white_mean(comparison):
+    panels = plots.severity_boxes(comparison, "single").axes
+    assert len(panels) == len(COLUMNS)
+    nll = panels[1]
+    vanilla = comparison.of_kind("single")[0]
+    values = sorted(vanilla.score(f"cifar10-c/{name}/1", "nll") for name in ("fog", "snow", "frost"))
+    lines = [line.get_ydata() for line in nll.lines]
+    drawn = np.concatenate(lines[:10])  # of the first boxes: whiskers, caps, medians, means
+    assert values[0] in drawn
+    assert values[2] in drawn
+    means = [line for line in nll.lines if line.get_marker() == "o"]
+    assert len(means) == 5 * 2
+    assert means[0].get_markerfacecolor() == "white"
+    assert means[0].get_ydata()[0] == pytest.approx(np.mean(values))
+    box = nll.patches[0].get_path().get_extents()
+    assert (box.y0, box.y1) == pytest.approx(tuple(np.quantile(values, (0.25, 0.75))))
+
+
+def test_a_point_for_each_row_filled_for_ensembles(comparison):
+    every, adapting = plots.accuracy_against_nll(comparison).axes
+    assert len(every.lines) == 10
+    assert len(adapting.lines) == 8
+    point = every.lines[8]
+    entry = comparison.entries[8]
+    assert point.get_label() == "BACS"
+    assert point.get_xydata()[0] == pytest.approx(
+        [100 * entry.mean(comparison.common, "accuracy"), entry.mean(comparison.common, "nll")]
+    )
+    assert point.get_markerfacecolor() == figures.COLOURS["bacs"]
+    assert every.lines[3].get_markerfacecolor() == "none"
+
+
+def test_an_infinite_nll_has_no_place_but_spoils_nothing():
+    scores = {"accuracy": 0.5, "nll": float("inf"), "brier": 0.5, "ece": 0.1}
+    shifts = ("cifar10-c/fog/1", "cifar10-c/fog/5", "cifar10-c/snow/1", "cifar10-c/snow/5")
+    records = [make_record(shift, "tent", ensemble=scores) for shift in shifts]
+    (comparison,) = comparisons(records + [make_record(shift, "bacs") for shift in shifts])
+    for figure in (
+        plots.corruption_bars(comparison, "ensemble"),
+        plots.severity_boxes(comparison, "ensemble"),
+        plots.accuracy_against_nll(comparison),
+    ):
+        assert png_file(figure).startswith(b"\x89PNG")
+
+
+def test_svg_takes_the_ink_of_its_surroundings_and_is_the_same_each_time(comparison):
+    texts = [inline_svg(plots.corruption_bars(comparison, "single"), "bars", "Bars <& more>") for _ in range(2)]
+    assert texts[0] == texts[1]
+    assert "currentColor" in texts[0]
+    assert figures.INK not in texts[0]
+    root = ElementTree.fromstring(texts[0])
+    assert root.get("role") == "img"
+    assert root.find("{http://www.w3.org/2000/svg}title").text == "Bars <& more>"
+    assert "width" not in root.attrib
+    assert all(name.startswith("bars-") for name in re.findall(r'\bid="([^"]+)"', texts[0]))
+    # Words stay words: they can be searched, selected and read aloud.
+    assert "frost" in "".join(root.itertext())
+
+
+def test_an_svg_file_carries_light_and_dark_with_it(comparison):
+    data = svg_file(inline_svg(plots.accuracy_against_nll(comparison), "points", "Points"), (9.0, 4.4))
+    root = ElementTree.fromstring(data)
+    assert root.get("width") == "648pt"
+    assert "prefers-color-scheme:dark" in root.find("{http://www.w3.org/2000/svg}style").text
+
+
+def test_a_dollar_sign_in_a_label_is_no_formula():
+    records = [make_record(shift, "a$b^$") for shift in ("cifar10-c/fog/5", "cifar10-c/snow/5")]
+    (comparison,) = comparisons(records)
+    assert "a$b^$" in inline_svg(plots.corruption_bars(comparison, "single"), "bars", "Bars")
