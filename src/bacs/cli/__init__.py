@@ -14,8 +14,10 @@ from bacs.cli.adapt import adapt
 from bacs.cli.corrupt import corrupt
 from bacs.cli.demo import demo
 from bacs.cli.posterior import posterior
+from bacs.cli.report import report
 from bacs.cli.sweep import sweep
 from bacs.cli.train import train
+from bacs.cli.tune import tune
 from bacs.errors import BacsError
 
 VERBS: dict[str, Callable[..., Any]] = {
@@ -24,6 +26,8 @@ VERBS: dict[str, Callable[..., Any]] = {
     "posterior": posterior,
     "adapt": adapt,
     "sweep": sweep,
+    "tune": tune,
+    "report": report,
     "corrupt": corrupt,
 }
 

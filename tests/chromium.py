@@ -1,0 +1,127 @@
+"""Headless Chromium by the DevTools protocol over a pipe: nothing beyond the standard library is needed."""
+
+import base64
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PATIENCE = 60  # seconds for an answer, on a machine that is busy with other things
+
+
+class Page:
+    """One browser with one page; `errors` and `requests` are what the page has complained of and asked for."""
+
+    def __init__(self, profile: Path) -> None:
+        assert CHROMIUM is not None
+        (self._to_read, self._to), (self._from, self._from_write) = os.pipe(), os.pipe()
+        # Chromium reads from 3 and writes to 4; our own ends must not be among them.
+        theirs = [fcntl.fcntl(end, fcntl.F_DUPFD, 20) for end in (self._to_read, self._from_write)]
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        self._process = subprocess.Popen(
+            [
+                *(CHROMIUM, "--headless", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run"),
+                *("--disable-background-networking", "--disable-dev-shm-usage", f"--user-data-dir={profile}"),
+                *sandbox,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: [os.dup2(end, number) for end, number in zip(theirs, (3, 4), strict=True)],
+            pass_fds=(3, 4),
+        )
+        for end in (self._to_read, self._from_write, *theirs):
+            os.close(end)
+        self._buffer, self._number, self._session = b"", 0, None
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self._loaded = False
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def __enter__(self) -> "Page":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._to)
+        os.close(self._from)
+
+    def open(self, file: Path) -> None:
+        """Opens a file and waits until it is loaded."""
+        self.errors, self.requests, self._loaded = [], [], False
+        self.call("Page.navigate", url=file.as_uri())
+        until = time.monotonic() + PATIENCE
+        while not self._loaded:
+            assert time.monotonic() < until, "the page did not load"
+            self._handle(self._receive(until))
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Sends a command and waits for its answer; events that come before it are noted."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        until = time.monotonic() + PATIENCE
+        while True:
+            answer = self._receive(until)
+            if answer.get("id") == self._number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return answer["result"]
+            self._handle(answer)
+
+    def value(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def width(self, pixels: int, height: int = 800) -> None:
+        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=height, deviceScaleFactor=1, mobile=False)
+
+    def scheme(self, name: str) -> None:
+        """Light or dark, as a reader's system asks for."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+    def press(self, key: str) -> None:
+        text = {"Enter": "\r", "Space": " "}.get(key, "")
+        code = {"Enter": 13, "Space": 32, "Tab": 9}[key]
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, text=text, windowsVirtualKeyCode=code)
+
+    def screenshot(self) -> bytes:
+        """The whole page as PNG."""
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        return base64.b64decode(shot["data"])
+
+    def _receive(self, until: float) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], max(0.0, until - time.monotonic()))
+            assert ready, "Chromium did not answer"
+            data = os.read(self._from, 1 << 20)
+            assert data, "Chromium went away"
+            self._buffer += data
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def _handle(self, event: dict[str, Any]) -> None:
+        method, details = event.get("method"), event.get("params", {})
+        if method == "Page.loadEventFired":
+            self._loaded = True
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(details["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.errors.append(json.dumps(details["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning", "assert"):
+            self.errors.append(json.dumps(details["args"]))
+        elif method == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+            self.errors.append(details["entry"]["text"])

@@ -1,0 +1,77 @@
+"""`bacs report` as a person and a program meet it."""
+
+import json
+import os
+
+import pytest
+
+from bacs import cli
+from sweep_records import make_failed, make_record, make_records, write_sweep
+
+
+@pytest.fixture
+def folder(tmp_path):
+    records = make_records(corruptions=("fog", "snow"), methods=("vanilla", "bacs"))
+    return write_sweep(tmp_path / "results" / "small", [*records, make_failed(method="tent")])
+
+
+def test_the_report_lies_in_the_folder_and_its_table_on_the_terminal(folder, capsys):
+    assert cli.main(["report", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "CIFAR-10-C, offline, mean over 2 corruptions at severity 5" in shown
+    assert "Vanilla Ensemble" in shown
+    assert "failed: cifar10-c/fog/5 tent offline: DataError: fog.npy is missing" in shown
+    assert f"page: {folder / 'report' / 'page.html'}" in shown
+    written = {str(file.relative_to(folder / "report")) for file in (folder / "report").rglob("*") if file.is_file()}
+    assert {"page.html", "tables.md", "figures/cifar10-c-offline-accuracy-nll.svg"} <= written
+    for ending in ("md", "tex", "csv"):
+        assert f"tables/cifar10-c-offline.{ending}" in written
+    assert "DataError: fog.npy is missing" in (folder / "report" / "tables.md").read_text()
+    assert "DataError: fog.npy is missing" in (folder / "report" / "page.html").read_text()
+
+
+def test_json_has_files_scores_and_failures(folder, tmp_path, capsys):
+    assert cli.main(["report", str(folder), "--out", str(tmp_path / "out"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert all(os.path.exists(file) for file in [found["page"], *found["files"]])
+    assert not (folder / "report").exists()
+    (sweep,) = found["sweeps"]
+    assert sweep["failed"][0]["error"] == "DataError: fog.npy is missing"
+    (table,) = sweep["tables"]
+    row = next(row for row in table["rows"] if row["label"] == "BACS")
+    assert (row["method"], row["kind"]) == ("bacs", "ensemble")
+    records = make_records(corruptions=("fog", "snow"), methods=("bacs",))
+    assert row["Acc"] == pytest.approx(50 * sum(record["ensemble"]["accuracy"] for record in records))
+
+
+def test_infinity_is_json_that_every_program_reads(tmp_path, capsys):
+    record = make_record("svhn->mnist")
+    record["ensemble"]["nll"] = "inf"
+    assert cli.main(["report", str(write_sweep(tmp_path / "s", [record])), "--json"]) == 0
+    out = capsys.readouterr().out
+    assert "Infinity" not in out
+    assert json.loads(out)["sweeps"][0]["tables"][0]["rows"][1]["NLL"] == "inf"
+
+
+def test_several_folders_make_one_page_where_they_meet(folder, tmp_path, capsys):
+    other = write_sweep(tmp_path / "results" / "digits", [make_record("svhn->mnist")], title="Digits")
+    assert cli.main(["report", str(folder), str(other)]) == 0
+    page = tmp_path / "results" / "report" / "page.html"
+    assert "Digits" in page.read_text()
+    assert "Digits" in capsys.readouterr().out
+    assert (tmp_path / "results" / "report" / "digits" / "tables" / "svhn-to-mnist-offline.csv").exists()
+
+
+def test_no_folder_and_no_sweep_are_said_in_a_line(tmp_path, capsys):
+    assert cli.main(["report", str(tmp_path / "nothing")]) == 1
+    assert (
+        capsys.readouterr().err == f"bacs: {tmp_path}/nothing is not the folder of a sweep: there is no such folder\n"
+    )
+    assert cli.main(["report"]) == 2
+    assert "folders must name at least one" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_named(folder, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    assert cli.main(["report", str(folder), "--out", str(tmp_path / "taken")]) == 1
+    assert "could not write" in capsys.readouterr().err
