@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from PIL import Image
 import bacs
 from bacs.errors import CheckpointError
 from bacs.preprocessing import Preprocessing
+from bacs.training.fit import preprocessing_of
+from bacs.training.recipe import read as read_recipe
 from small import small_member
 
+RECIPES = Path(__file__).parents[1] / "recipes"
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 
@@ -100,6 +104,12 @@ def test_all_of_it_travels_with_the_checkpoint(tmp_path, rng):
     assert again.members[0].preprocessing == given
     images = torch.from_numpy(pixels(rng, 4, 16, 16, 3))
     assert torch.equal(ensemble.predict(images), again.predict(images))
+
+
+def test_what_bacs_trains_knows_its_size(rng):
+    assert preprocessing_of(torch.from_numpy(pixels(rng, 4, 9, 7, 3))).size == (9, 7)
+    given = read_recipe(RECIPES / "imagenet.toml").given_preprocessing()
+    assert given == Preprocessing(**IMAGENET, size=(224, 224), crop=224 / 256, interpolation="bicubic")
 
 
 def test_a_checkpoint_of_before_sizes_means_what_it_did(tmp_path, rng):

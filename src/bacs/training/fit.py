@@ -120,7 +120,7 @@ def checked(images: Any, labels: np.ndarray | Tensor) -> tuple[Any, Tensor]:
 
 
 def preprocessing_of(images: Tensor) -> Preprocessing:
-    """Mean and standard deviation of the images by channel, on the scale 0..1."""
+    """Mean and standard deviation of the images by channel, on the scale 0..1, and their size."""
     if not isinstance(images, Tensor):
         raise ValueError("preprocessing must be given for images that are read lazily from files")
     counts = [torch.bincount(channel.flatten(), minlength=256).double() for channel in images.unbind(dim=3)]
@@ -130,4 +130,6 @@ def preprocessing_of(images: Tensor) -> Preprocessing:
         float(((count * (value - mean) ** 2).sum() / count.sum()).sqrt())
         for count, mean in zip(counts, means, strict=True)
     ]
-    return Preprocessing(tuple(means), tuple(max(deviation, 1 / 255) for deviation in deviations))
+    height, width = images.shape[1:3]
+    floored = tuple(max(deviation, 1 / 255) for deviation in deviations)
+    return Preprocessing(tuple(means), floored, size=(height, width))

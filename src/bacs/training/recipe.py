@@ -75,8 +75,9 @@ class Recipe:
         """The preprocessing that the recipe states, None if it is to be that of the data."""
         if self.preprocessing is None:
             return None
-        check_keys("preprocessing", self.preprocessing, ["mean", "std"], required=["mean", "std"])
-        return Preprocessing(tuple(self.preprocessing["mean"]), tuple(self.preprocessing["std"]))
+        names = [f.name for f in fields(Preprocessing)]
+        check_keys("preprocessing", self.preprocessing, names, required=["mean", "std"])
+        return Preprocessing.from_json(self.preprocessing)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
