@@ -24,8 +24,8 @@ def heat_map(
     figure = new_figure(figsize=(2.2 + 1.0 * len(columns), 1.6 + 0.6 * len(rows)))
     axes = figure.add_subplot()
     goodness = np.where(np.isfinite(scores), scores if higher_is_better else -scores, np.nan)
-    shown = axes.imshow(np.ma.masked_invalid(goodness), cmap="cividis", origin="lower", aspect="auto")
-    shown.cmap.set_bad("#d9d9d9")
+    axes.set_facecolor("#d9d9d9")  # shows through where there is no colour
+    axes.imshow(np.ma.masked_invalid(goodness), cmap="cividis", origin="lower", aspect="auto")
     middle = (np.nanmin(goodness) + np.nanmax(goodness)) / 2
     for (row, column), score in np.ndenumerate(scores):
         text = "failed" if np.isnan(score) else f"{100 * score:.2f}" if higher_is_better else f"{score:.4f}"
