@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from bacs import models
+from bacs.models.efficientnet_lite0 import SameConv2d
 
 
 def count(model):
@@ -31,6 +32,26 @@ def test_cifar_resnets_have_the_published_numbers_of_parameters():
     assert counts == {20: 269_722, 32: 464_154, 44: 658_586, 56: 853_018}
 
 
+def test_efficientnet_lite0_has_the_published_number_of_parameters():
+    """4,652,008 in the published weight file, where batch norm's buffers come on top."""
+    model = models.efficientnet_lite0()
+    assert count(model) == 4_652_008
+    assert sum(isinstance(layer, torch.nn.BatchNorm2d) for layer in model.modules()) == 49
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "size", "pads"),
+    [(3, 2, 8, (0, 1)), (3, 2, 7, (1, 1)), (5, 2, 8, (1, 2)), (5, 1, 7, (2, 2)), (1, 1, 5, (0, 0))],
+)
+def test_padding_is_tensorflows_same(kernel, stride, size, pads):
+    """By its definition: ceil(size / stride) outputs, and of an odd number of zeros the larger half at the end."""
+    layer = SameConv2d(2, 2, kernel, stride, bias=False)
+    x = torch.randn(1, 2, size, size)
+    expected = torch.nn.functional.conv2d(torch.nn.functional.pad(x, pads * 2), layer.weight, stride=stride)
+    assert expected.shape[2:] == (-(-size // stride),) * 2
+    torch.testing.assert_close(layer(x), expected)
+
+
 def test_a_plain_shortcut_drops_pixels_and_pads_channels():
     block = models.cifar_resnet(depth=8, width=2).layer2[0].eval()
     torch.nn.init.zeros_(block.bn2.weight)
@@ -48,6 +69,7 @@ def test_a_plain_shortcut_drops_pixels_and_pads_channels():
         ("resnet26", 32, {"channels": 6, "classes": 100, "width": 8, "blocks": 2}),
         ("cifar_resnet", 32, {"channels": 1, "classes": 4, "depth": 8, "width": 4}),
         ("resnet50v2", 64, {"channels": 1, "classes": 7, "width": 8}),
+        ("efficientnet_lite0", 64, {"channels": 1, "classes": 7}),
     ],
 )
 def test_any_channels_and_classes(name, size, arguments):

@@ -1,4 +1,4 @@
-"""Networks by name: those of the paper, and the CIFAR ResNets that checkpoints are published of."""
+"""Networks by name: those of the paper, and two families that checkpoints are published of."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,7 @@ from torch import nn
 
 from bacs.errors import unknown_name
 from bacs.models.cifar_resnet import cifar_resnet
+from bacs.models.efficientnet_lite0 import efficientnet_lite0
 from bacs.models.resnet26 import resnet26
 from bacs.models.resnet50v2 import resnet50v2
 
@@ -14,6 +15,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "resnet26": resnet26,
     "resnet50v2": resnet50v2,
     "cifar_resnet": cifar_resnet,
+    "efficientnet_lite0": efficientnet_lite0,
 }
 
 
@@ -31,4 +33,4 @@ def built_from(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
     return getattr(model, "_bacs_architecture", None)
 
 
-__all__ = ["MODELS", "build", "built_from", "cifar_resnet", "resnet26", "resnet50v2"]
+__all__ = ["MODELS", "build", "built_from", "cifar_resnet", "efficientnet_lite0", "resnet26", "resnet50v2"]
