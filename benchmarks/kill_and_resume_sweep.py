@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import random
+import secrets
 import signal
 import subprocess
 import sys
@@ -106,9 +107,13 @@ def start_ray(folder):
     port = random.SystemRandom().randrange(20000, 30000)
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}"]
     options = ["--num-cpus=2", "--include-dashboard=false", f"--temp-dir={folder}", "--disable-usage-stats"]
+    options += ["--node-ip-address=127.0.0.1"]
+    # A token of its own for this cluster; the sweeps inherit it from this process.
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     log = (folder / "start.log").open("w")
-    process = subprocess.Popen([*command, *options], stdout=log, stderr=subprocess.STDOUT)
-    until = time.monotonic() + 120
+    patient = os.environ | {"RAY_raylet_start_wait_time_s": "200"}  # on a busy machine
+    process = subprocess.Popen([*command, *options], stdout=log, stderr=subprocess.STDOUT, env=patient)
+    until = time.monotonic() + 240
     while "runtime started" not in (folder / "start.log").read_text().lower():
         if process.poll() is not None or time.monotonic() > until:
             process.terminate()
