@@ -52,7 +52,8 @@ def _connect(ray: Any, address: str | None) -> None:
         ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
     except (ConnectionError, RuntimeError, ValueError) as error:
         where = f"at {address}" if address else "on this machine"
-        raise RunError(f"no Ray cluster could be reached or started {where}: {error}") from error
+        reason = f"{error} ({error.__cause__})" if error.__cause__ else str(error)  # such as a token that is missing
+        raise RunError(f"no Ray cluster could be reached or started {where}: {reason}") from error
 
 
 def _import() -> Any:
