@@ -1,6 +1,5 @@
 """Headless Chromium by the DevTools protocol over a pipe: nothing beyond the standard library is needed."""
 
-import base64
 import fcntl
 import json
 import os
@@ -88,20 +87,16 @@ class Page:
     def width(self, pixels: int, height: int = 800) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=height, deviceScaleFactor=1, mobile=False)
 
-    def scheme(self, name: str) -> None:
-        """Light or dark, as a reader's system asks for."""
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+    def scheme(self, name: str, media: str = "screen") -> None:
+        """Light or dark, as a reader's system asks for, on a screen or on paper."""
+        features = [{"name": "prefers-color-scheme", "value": name}]
+        self.call("Emulation.setEmulatedMedia", media=media, features=features)
 
     def press(self, key: str) -> None:
         text = {"Enter": "\r", "Space": " "}.get(key, "")
         code = {"Enter": 13, "Space": 32, "Tab": 9}[key]
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, text=text, windowsVirtualKeyCode=code)
-
-    def screenshot(self) -> bytes:
-        """The whole page as PNG."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        return base64.b64decode(shot["data"])
 
     def _receive(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:

@@ -195,6 +195,16 @@ def test_nothing_is_wider_than_the_screen(opened, pixels):
         )
 
 
+@in_chromium
+def test_on_paper_it_is_dark_on_white_and_no_wider_than_a_page(opened):
+    opened.width(718)  # A4 between margins of a centimetre
+    opened.scheme("dark", media="print")
+    assert opened.value("document.documentElement.scrollWidth") <= 718
+    assert opened.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not opened.value("document.querySelector('.filter').checkVisibility()")
+    opened.scheme("light")
+
+
 def luminance(colour):
     channels = [int(number) / 255 for number in re.findall(r"\d+", colour)[:3]]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]

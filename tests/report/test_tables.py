@@ -149,7 +149,7 @@ def test_differences_are_bacs_minus_the_others_by_kind():
     assert bn.cells[0].text == f"+{np.mean(gains):.2f} ± {error:.2f}"
     assert error > 0.01
     assert bn.cells[1].text.startswith("−")
-    assert bn.cells[4].text == "15 of 15"
+    assert bn.cells[4].text == "15/15"
     assert differences_table(comparison_of(make_records(methods=("bn", "tent")))) is None
 
 

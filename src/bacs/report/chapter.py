@@ -64,7 +64,7 @@ def chapter(comparison: Comparison) -> Chapter:
     """The chapter of a comparison; parts that its records cannot fill are left out."""
     summary = summary_table(comparison)
     parts = (
-        Part("Means", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
+        Part("Scores", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
         Part("Differences", _present(differences_table(comparison))),
         _by_corruption(comparison),
         _by_severity(comparison),

@@ -72,5 +72,5 @@ def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:
         cells.append(Cell(f"{mean:+.{digits}f} ± {error:.{digits}f}".replace("-", "−"), mean) if known else Cell("–"))
     for name, sign in (("accuracy", 1), ("nll", -1)):
         won = sum(sign * a > sign * b for a, b in zip(*scores[name], strict=True))
-        cells.append(Cell(f"{won} of {len(shifts)}", float(won)))
+        cells.append(Cell(f"{won}/{len(shifts)}", float(won)))
     return Line(other.label, tuple(cells), other.method, reference.kind)

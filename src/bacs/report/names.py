@@ -1,12 +1,5 @@
-"""What methods, data sets and corruptions are called where people read."""
+"""What data sets and corruptions are called where people read."""
 
-METHODS = {
-    "vanilla": "Vanilla",
-    "bn": "BN Adapt",
-    "tent": "TENT",
-    "bacs": "BACS",
-    "bacs-no-posterior": "BACS - posterior",
-}
 DATA = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",

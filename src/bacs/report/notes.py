@@ -55,7 +55,7 @@ def precision_note(comparison: Comparison) -> list[str]:
     error = 100 * (share * (1 - share) / images) ** 0.5
     return [
         f"From {images:,} images an accuracy of {100 * share:.1f} % is known to ± {error:.1f} points (one standard "
-        "error). All rows see the same images, so differences between rows are more certain than that."
+        "error). All rows see the same images, so differences between rows are usually more certain than that."
     ]
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from bacs.errors import RunError
 from bacs.report.chapter import Chapter
 from bacs.report.figures import colour
-from bacs.report.names import METHODS, counted
+from bacs.report.names import counted
 from bacs.report.records import Sweep
+from bacs.report.rows import SINGLE
 from bacs.report.tables import Column, Table
 
 
@@ -32,12 +33,14 @@ def page(sections: Sequence[Section]) -> str:
         raise RunError("the page needs Jinja2: pip install 'bacs[report]'") from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     found = {record["method"] for section in sections for record in section.sweep.records}
-    methods = [*(name for name in METHODS if name in found), *sorted(found - METHODS.keys())]
+    # A method alone and as ensemble is one to the filter.
+    labels = {name: label.replace(" (MAP)", "") for name, label in SINGLE.items() if name in found}
+    labels |= {name: name for name in sorted(found - labels.keys())}
     titles = [section.sweep.title for section in sections]
     return environment.from_string(_asset("page.html")).render(
         title=titles[0] if len(titles) == 1 else f"Results of {len(titles)} sweeps",
         sections=sections,
-        methods=[(name, METHODS.get(name, name), colour(name)) for name in methods],
+        methods=[(name, label, colour(name)) for name, label in labels.items()],
         style=Markup(_asset("page.css")),
         script=Markup(_asset("page.js")),
         svg=lambda section, name: Markup(section.drawn[name]),

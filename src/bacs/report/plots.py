@@ -40,8 +40,7 @@ def corruption_bars(comparison: Comparison, kind: str) -> "Figure":
                 color=colour(entry.method),
                 hatch=hatch,
                 edgecolor="white",
-                linewidth=0.3,
-                label=_label(entry),
+                linewidth=0,
             )
         axes.set_ylabel(AXIS[name])
         plain(axes, "y")
@@ -49,7 +48,7 @@ def corruption_bars(comparison: Comparison, kind: str) -> "Figure":
     names = [of_corruption(corruption) for corruption in corruptions]
     panels[-1].set_xticks(np.arange(len(names)), names, rotation=38, ha="right", rotation_mode="anchor")
     panels[-1].set_xlim(-0.6, len(names) - 0.4)
-    _legend_above(figure, panels[0], len(entries))
+    _legend_above(figure, entries)
     return figure
 
 
@@ -76,9 +75,7 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
     panels[-1].set_xticks(np.arange(len(severities)), [str(severity) for severity in severities])
     panels[-1].set_xlim(-0.55, len(severities) - 0.45)
     panels[-1].set_xlabel("severity")
-    for entry, hatch in zip(entries, _hatches(entries), strict=True):
-        panels[0].bar(0, 0, color=colour(entry.method), hatch=hatch, edgecolor="white", label=_label(entry))
-    _legend_above(figure, panels[0], len(entries))
+    _legend_above(figure, entries)
     return figure
 
 
@@ -158,7 +155,18 @@ def _shown(name: str, value: float) -> float:
     return 100 * value if name == "accuracy" else value
 
 
-def _legend_above(figure: "Figure", axes: "Axes", entries: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    columns = min(entries, 4)
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=9, labelcolor=INK)
+def _legend_above(figure: "Figure", entries: Sequence[Entry]) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=colour(entry.method), hatch=hatch, edgecolor="white", linewidth=0, label=_label(entry))
+        for entry, hatch in zip(entries, _hatches(entries), strict=True)
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside upper center",
+        ncols=min(len(entries), 4),
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+    )
