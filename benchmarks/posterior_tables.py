@@ -1,0 +1,125 @@
+"""Records and tables of docs/posteriors.md from the cells that posterior_comparison.py left.
+
+    python benchmarks/posterior_tables.py work              # results/posteriors/{tuning,tests}.json and the tables
+
+Nothing is computed anew: the tables follow from the records in results/posteriors alone (run it without an argument).
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from posterior_comparison import DEEP, OF_ONE, records
+
+from bacs.checkpoints import replace
+from bacs.report.rows import COLUMNS, formatted
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "posteriors"
+DOCUMENT = ROOT / "docs" / "posteriors.md"
+PLAIN = {
+    "vanilla": "no adaptation",
+    "bn": "BN",
+    "tent": "TENT",
+    "bacs-no-posterior": "all weights, no posterior",
+}
+
+
+def mean(rows: list[dict[str, Any]], kind: str) -> list[str]:
+    """The scores of one table row, averaged over shifts."""
+    return [formatted(name, float(np.mean([row[kind][name] for row in rows]))) for name in COLUMNS]
+
+
+def chosen_rows(tests: list[dict[str, Any]], variant: str, method: str) -> list[dict[str, Any]]:
+    return [record for record in tests if (record["variant"], record["method"]) == (variant, method)]
+
+
+def posteriors_table(tests: list[dict[str, Any]]) -> list[str]:
+    """Kinds of posterior, single and ensemble."""
+    wanted = [(label, "own", method) for method, label in PLAIN.items()]
+    wanted += [(f"BACS, {label}", variant, "bacs") for variant, label in DEEP.items()]
+    lines = ["| | single: Acc | NLL | Brier | ECE | ensemble: Acc | NLL | Brier | ECE |", "|---|" + "---:|" * 8]
+    for label, variant, method in wanted:
+        if rows := chosen_rows(tests, variant, method):
+            lines.append(f"| {label} | {' | '.join([*mean(rows, 'single'), *mean(rows, 'ensemble')])} |")
+    return lines
+
+
+def ensembles_table(tests: list[dict[str, Any]]) -> list[str]:
+    """Members of one checkpoint against members that were trained apart."""
+    lines = ["| members | BN: Acc | NLL | Brier | ECE | BACS: Acc | NLL | Brier | ECE |", "|---|" + "---:|" * 8]
+    first = [{"one": record["scores"][0]} for record in chosen_rows(tests, "own", "bn")]
+    alone = [{"one": record["scores"][0]} for record in chosen_rows(tests, "fisher", "bacs")]
+    if first and alone:
+        lines.append(f"| the checkpoint alone | {' | '.join([*mean(first, 'one'), *mean(alone, 'one')])} |")
+    wanted = [(label, variant, variant) for variant, label in OF_ONE.items()]
+    wanted += [("trained apart, Fisher posteriors", "own", "fisher"), ("trained apart, own posteriors", "own", "own")]
+    for label, bn, bacs in wanted:
+        before, after = chosen_rows(tests, bn, "bn"), chosen_rows(tests, bacs, "bacs")
+        if before and after:
+            lines.append(f"| {label} | {' | '.join([*mean(before, 'ensemble'), *mean(after, 'ensemble')])} |")
+    return lines
+
+
+def tuning_table(tuning: list[dict[str, Any]]) -> list[str]:
+    """Every setting that was tried: ensemble accuracy and NLL, mean over the validation corruptions."""
+    settings = sorted(
+        {(r["variant"], r["method"], r["learning_rate"] or 0, r["pull"] or 0) for r in tuning}, key=lambda s: s[::-1]
+    )
+    lines = ["| posterior | method | learning rate | pull | posterior_weight | Acc | NLL |", "|---|---|" + "---:|" * 5]
+    for variant, method, rate, pull in sorted(settings):
+        rows = [
+            r
+            for r in tuning
+            if (r["variant"], r["method"], r["learning_rate"] or 0, r["pull"] or 0) == (variant, method, rate, pull)
+        ]
+        weight = f"{rows[0]['settings']['posterior_weight']:.2g}" if pull else ""
+        values = [f"{rate:g}" if rate else "", f"{pull:g}" if pull else "", weight, *mean(rows, "ensemble")[:2]]
+        lines.append(f"| {variant if method == 'bacs' else ''} | {method} | {' | '.join(values)} |")
+    return lines
+
+
+def labels_table(record: dict[str, Any]) -> list[str]:
+    """What labels and images do to the precisions of a Fisher posterior."""
+    lines = [
+        "| labels | training images: median precision | correlation with exact | test images: median | correlation |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, splits in record["rows"].items():
+        cells = [f"{value['median']:.3g} | {value['correlation']:.2f}" for value in splits.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def write_table(title: str, lines: list[str]) -> None:
+    """Replaces what stands between `<!-- table: title -->` and `<!-- end -->`."""
+    text = DOCUMENT.read_text()
+    start = f"<!-- table: {title} -->\n"
+    before, found, rest = text.partition(start)
+    if not found:
+        raise SystemExit(f"{DOCUMENT.name} has no mark {start.strip()!r}")
+    DOCUMENT.write_text(before + start + "\n".join(lines) + "\n<!-- end -->" + rest.partition("<!-- end -->")[2])
+
+
+def main(out: Path | None, prefix: str) -> None:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for stage, name in (("tune", "tuning"), ("test", "tests")):
+        if out is not None and (found := records(out, stage)):
+            replace(RESULTS / f"{prefix}{name}.json", (json.dumps(found, indent=1) + "\n").encode())
+    for name, table in (
+        ("labels", labels_table),
+        ("tuning", tuning_table),
+        ("resnets-tuning", tuning_table),
+        ("tests", posteriors_table),
+        ("tests", ensembles_table),
+    ):
+        file = RESULTS / f"{name}.json"
+        if file.exists():
+            title = name if name != "tests" else table.__name__.removesuffix("_table")
+            write_table(title, table(json.loads(file.read_text())))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None, sys.argv[2] if len(sys.argv) > 2 else "")
