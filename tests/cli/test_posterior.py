@@ -12,6 +12,7 @@ from bacs import cli
 from bacs.parameters import read
 from bacs.posteriors import flat, kind_of
 from bacs.pretrained.make import Plan, make, work
+from bacs.training.member import member_seed
 
 QUICK = ("--steps", "4", "--collect-every", "1", "--batch-size", "8")
 
@@ -74,6 +75,16 @@ def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(r
     assert "member 0  fisher_diag  precision" in out
     assert "posterior_weight for a pull of 0.1:" in out
     assert f"bacs.load('{tmp_path / 'out'}') opens 1 member" in out
+
+
+def test_the_expectation_over_classes_can_be_sampled(run, checkpoint, data, tmp_path):
+    run(checkpoint, "--data", data, "--expectation", "sampled", "--seed", "3")
+    (member,) = bacs.load(checkpoint).members
+    images = bacs.data.load(data, split="train").images
+    with pytest.warns(UserWarning, match="mostly its prior"):
+        expected = bacs.pretrained.with_fisher(member, images, expectation="sampled", seed=member_seed(3, 0)).posterior
+    actual = opened(tmp_path).members[0].posterior
+    assert all(torch.equal(actual.sum_squares[name], squares) for name, squares in expected.sum_squares.items())
 
 
 def test_little_information_is_said_once_a_member(run, checkpoint, data):

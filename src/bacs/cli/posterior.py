@@ -45,6 +45,7 @@ def posterior(
     batch_size: int = 128,
     augment: Literal["none", "pad_crop_flip"] = "none",
     prior_precision: float = 1.0,
+    expectation: Literal["exact", "sampled"] | None = None,
     temperature: float | None = None,
     model: str | None = None,
     model_arguments: tuple[str, ...] = (),
@@ -82,6 +83,7 @@ def posterior(
         batch_size: Of swag and restarts.
         augment: What swag and restarts do to images.
         prior_precision: Of fisher; training images times weight decay is the prior that training had.
+        expectation: Of fisher over the classes; sampled is as many times as fast as there are classes, and noisier.
         temperature: Of draws; by default the highest that keeps 95 percent of the answers on source images.
         model: For weight files, a name in bacs.models or an import path; else the class of a saved ensemble.
         model_arguments: For weight files, such as depth=20 classes=10.
@@ -108,6 +110,7 @@ def posterior(
         batch_size=batch_size,
         augment=AUGMENTATIONS[augment],
         prior_precision=prior_precision,
+        expectation=expectation,
         temperature=temperature,
         seed=seed,
     )

@@ -13,6 +13,7 @@ from bacs.pretrained.restarts import with_new_head
 from bacs.pretrained.samples import from_samples, temperature_for
 from bacs.pretrained.short_swag import short_swag
 from bacs.pretrained.source import REFRESH, some, taken
+from bacs.pretrained.squares import Expectation
 from bacs.training.augment import Augmentation, Identity, PadCropFlip
 from bacs.training.member import member_seed
 
@@ -37,6 +38,7 @@ class Plan:
     batch_size: int = 128
     augment: Augmentation = AUGMENTATIONS["none"]
     prior_precision: float = 1.0
+    expectation: Expectation | None = None
     temperature: float | None = None
     seed: int = 0
 
@@ -114,6 +116,7 @@ def _posterior(member: Member, source: ImageSet, plan: Plan, kind: str, seed: in
         taken(source.images, plan.images or FISHER_IMAGES, plan.seed),
         source_size=len(source),
         prior_precision=plan.prior_precision,
+        expectation=plan.expectation,
         seed=seed,
         on_batch=on_batch,
     )
