@@ -79,6 +79,8 @@ def sweep(
     if json:
         print(json_format.dumps(summary._asdict() | {"out": str(out), "seconds": round(time.monotonic() - began, 3)}))
     say(f"{closing(summary)}: {out}", console)
+    if summary.skipped + summary.finished:
+        say(f"tables and figures: bacs report {out}", console)
     if summary.failed:
         say(f"failed, and tried again by the same command: {', '.join(summary.failed)}", console)
     return 1 if summary.failed else 0

@@ -1,0 +1,47 @@
+"""Progress: shares of the work, whoever does it, and time left."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from bacs.benchmark import Cell
+from bacs.benchmark.watch import Heartbeat, Watch, progress_file, watching
+
+LONG = Cell("mnist", "bacs", "offline", 5, {})  # 5 * 3 + 1 = 16 forward passes
+SHORT = Cell("mnist", "bn", "offline", 0, {})
+
+
+def quiet():
+    return Console(file=io.StringIO(), width=200)
+
+
+def test_a_cell_at_work_counts_with_the_share_that_is_done(tmp_path):
+    watch = Watch(tmp_path, [LONG, SHORT], quiet())
+    assert watch.done() == 0
+    assert watch.text() == "0/2 cells"
+    with Heartbeat(tmp_path, LONG, images=10, members=2) as beat:  # 10 * 2 * (5 + 1) images go by
+        beat(30)
+        assert watch.done() == pytest.approx(16 / 17 * 30 / 120)
+    assert not progress_file(tmp_path, LONG).exists()
+    watch.finish(LONG, None)
+    assert watch.done() == pytest.approx(16 / 17)
+    watch.finish(SHORT, "DataError: gone")
+    assert (watch.done(), watch.text()) == (1, "2/2 cells, 1 failed")
+
+
+def test_time_left_follows_from_the_work_done_so_far(tmp_path, monkeypatch):
+    watch = Watch(tmp_path, [LONG, SHORT, Cell("mnist", "vanilla", "offline", 0, {})], quiet())
+    monkeypatch.setattr("bacs.benchmark.watch.time.monotonic", lambda: watch.began + 3200)
+    watch.finish(LONG, None)
+    assert watch.text() == "1/3 cells  6:40 left"  # 16 passes took 3200 s, 2 are left
+
+
+def test_a_terminal_has_one_bar(tmp_path):
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with watching(tmp_path, [LONG, SHORT], console) as watch:
+        watch.finish(LONG, None)
+        watch.finish(SHORT, None)
+    shown = console.file.getvalue()
+    assert "100 %  2/2 cells" in shown
+    assert "mnist bacs" not in shown
