@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from bacs.corruptions import TEST
 from bacs.report import figures, plots
 from bacs.report.comparison import comparisons
 from bacs.report.rows import COLUMNS
@@ -48,6 +49,22 @@ def test_boxes_reach_from_the_least_to_the_most_with_median_line_and_white_mean(
     assert means[0].get_ydata()[0] == pytest.approx(np.mean(values))
     box = nll.patches[0].get_path().get_extents()
     assert (box.y0, box.y1) == pytest.approx(tuple(np.quantile(values, (0.25, 0.75))))
+
+
+def test_whiskers_reach_a_corruption_far_off():
+    def scores(nll):
+        return {"accuracy": 0.5, "nll": nll, "brier": 0.5, "ece": 0.1}
+
+    values = dict(zip(TEST, [1.0, 1.1, 1.2, 1.3, 1.4, 9.0, 0.01], strict=False))
+    records = [
+        make_record(f"cifar10-c/{name}/{severity}", ensemble=scores(nll))
+        for name, nll in values.items()
+        for severity in (1, 5)
+    ]
+    (comparison,) = comparisons(records)
+    nll = plots.severity_boxes(comparison, "ensemble").axes[1]
+    ends = {float(y) for line in nll.lines for y in line.get_ydata()}
+    assert {0.01, 9.0} <= ends
 
 
 def test_a_point_for_each_row_filled_for_ensembles(comparison):
