@@ -9,11 +9,13 @@ import re
 import resource
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from PIL import Image
 from scipy.special import rel_entr
 from scipy.stats import entropy as scipy_entropy
 from torch import nn
@@ -328,6 +330,20 @@ class TestSummary:
         one = sure_of(*[2] * 100)
         assert "nearly all images are predicted to be of one class" in self.summary(one, one, ensemble).warnings[0]
 
+    def test_a_spread_that_costs_confidence_is_said_and_one_that_does_not_is_not(self, ensemble):
+        def spread(top, classes):
+            rows = torch.full((100, 5), (1 - top) / 4, dtype=torch.float64)
+            rows[torch.arange(100), torch.arange(100) % classes] = top
+            return Predictive(rows, entropy(rows))
+
+        one, sure, unsure = spread(0.95, 1), spread(0.93, 5), spread(0.8, 5)
+        assert (
+            "if the images are of few classes, batch statistics do harm"
+            in self.summary(one, unsure, ensemble).warnings[0]
+        )
+        assert self.summary(one, sure, ensemble).warnings == ()
+        assert self.summary(sure, unsure, ensemble).warnings == ()
+
     @pytest.mark.parametrize(
         ("images", "batch_size", "method", "message"),
         [
@@ -363,3 +379,36 @@ class TestSummary:
         warnings = self.summary(made, made, bacs.Ensemble(members)).warnings
         assert len(warnings) == 1
         assert "Sequential has no batch-norm layers" in warnings[0]
+
+
+def test_the_snippets_of_the_guide_run(tmp_path, monkeypatch, images):
+    guide = (Path(__file__).parents[1] / "docs" / "adapt.md").read_text()
+    snippets = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert len(snippets) == 2
+    monkeypatch.chdir(tmp_path)
+    fit = bacs.Preprocessing((0.5,) * 3, (0.25,) * 3, size=(12, 12))
+    bacs.Ensemble([replace(small_member(), preprocessing=fit)]).save("runs/cifar10")
+    os.mkdir("photos")
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        Image.fromarray(rng.integers(0, 256, (20, 30, 3), dtype=np.uint8)).save(f"photos/{number}.png")
+    names = {"dataset": TensorDataset(images)}
+    for snippet in snippets:
+        exec(compile(snippet, "adapt.md", "exec"), names)
+    with open("predictions.csv") as file:
+        assert len(file.readlines()) == 21
+    assert len(names["unsure"]) == 4
+
+
+def test_the_table_of_few_classes_is_the_records():
+    root = Path(__file__).parents[1]
+    records = json.loads((root / "results" / "adapt" / "few_classes.json").read_text())["records"]
+    guide = (root / "docs" / "adapt.md").read_text()
+    assert len(records) == 25
+    for name, record in records.items():
+        shown = re.search(rf"^\| {re.escape(name)} \|(.*)\|$", guide, re.MULTILINE)
+        assert shown, f"the guide lacks {name}"
+        before, after = record["before"], record["after"]
+        accuracies = f"{100 * before['accuracy']:.0f} → {100 * after['accuracy']:.0f} %"
+        assert accuracies in shown.group(1)
+        assert shown.group(1).rstrip().endswith("yes") == bool(record["warnings"])
