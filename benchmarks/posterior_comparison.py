@@ -22,7 +22,7 @@ import bacs
 from bacs import engine
 from bacs.checkpoints import MANIFEST, replace
 from bacs.corruptions import VALIDATION
-from bacs.posteriors import posterior_weight_for
+from bacs.posteriors import posterior_weight_for, precision_quantiles, pull_quantiles
 from bacs.pretrained import from_samples, short_swag, temperature_for, with_fisher, with_new_head
 from bacs.training import PadCropFlip
 
@@ -30,9 +30,9 @@ SHIFTS = ("gaussian_noise", "motion_blur", "fog", "pixelate")
 LEARNING_RATES = (1e-3, 1e-2)
 PULLS = (0.003, 0.03, 0.3, 3.0)
 MEMBERS = 5
-DEEP = {"own": "the run's own posterior", "fisher": "Fisher posterior", "short": "short SWAG"}
+DEEP = {"own": "SWAG-D of the whole trajectory", "fisher": "Fisher posterior", "short": "short SWAG"}
 OF_ONE = {
-    "samples-own": "draws from its own posterior",
+    "samples-own": "draws from its SWAG-D posterior",
     "samples-fisher": "draws from its Fisher posterior",
     "restarts": "new last layers",
     "seeds": "short SWAG with several seeds",
@@ -111,6 +111,15 @@ def prepare(part: Part) -> None:
                 first, source.images, source.labels, steps=part.steps, augment=PadCropFlip(), seed=part.index
             )
     bacs.Ensemble([made]).save(place)
+
+
+def write_scales(run: str, out: str, variants: list[str]) -> None:
+    """Precision and pull at the default settings, of the first member of each kind of posterior."""
+    found = {}
+    for variant in variants:
+        state = bacs.load(run if variant == "own" else folder(out, variant, 0)).members[0].posterior
+        found[variant] = {"precision": precision_quantiles(state), "pull": pull_quantiles(state)}
+    replace(Path(out) / "scales.json", (json.dumps(found, indent=1) + "\n").encode())
 
 
 def opened(cell: Cell) -> bacs.Ensemble:
@@ -221,6 +230,7 @@ def main() -> None:
         ]
         work(prepare, parts, "prepare")
     deep = [name for name in options.variants if name in DEEP]
+    write_scales(run, out, deep)
     work(evaluate, list(tuning_cells(base, deep, min(options.tune_members, members), options.tune_images)), "tune")
     if options.only in (None, "test"):
         work(evaluate, list(test_cells(base, options.variants, members, options.images)), "test")

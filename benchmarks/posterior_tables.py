@@ -55,7 +55,7 @@ def ensembles_table(tests: list[dict[str, Any]]) -> list[str]:
     if first and alone:
         lines.append(f"| the checkpoint alone | {' | '.join([*mean(first, 'one'), *mean(alone, 'one')])} |")
     wanted = [(label, variant, variant) for variant, label in OF_ONE.items()]
-    wanted += [("trained apart, Fisher posteriors", "own", "fisher"), ("trained apart, own posteriors", "own", "own")]
+    wanted += [("trained apart, Fisher", "own", "fisher"), ("trained apart, SWAG-D", "own", "own")]
     for label, bn, bacs in wanted:
         before, after = chosen_rows(tests, bn, "bn"), chosen_rows(tests, bacs, "bacs")
         if before and after:
@@ -78,6 +78,15 @@ def tuning_table(tuning: list[dict[str, Any]]) -> list[str]:
         weight = f"{rows[0]['settings']['posterior_weight']:.2g}" if pull else ""
         values = [f"{rate:g}" if rate else "", f"{pull:g}" if pull else "", weight, *mean(rows, "ensemble")[:2]]
         lines.append(f"| {variant if method == 'bacs' else ''} | {method} | {' | '.join(values)} |")
+    return lines
+
+
+def scales_table(record: dict[str, Any]) -> list[str]:
+    """How tightly each kind of posterior holds the weights."""
+    lines = ["| posterior | precision | pull |", "|---|---|---|"]
+    for variant, values in record.items():
+        cells = [" / ".join(f"{value:.2g}" for value in values[name]) for name in ("precision", "pull")]
+        lines.append(f"| {DEEP[variant]} | {' | '.join(cells)} |")
     return lines
 
 
@@ -108,8 +117,11 @@ def main(out: Path | None, prefix: str) -> None:
     for stage, name in (("tune", "tuning"), ("test", "tests")):
         if out is not None and (found := records(out, stage)):
             replace(RESULTS / f"{prefix}{name}.json", (json.dumps(found, indent=1) + "\n").encode())
+    if out is not None and not prefix and (out / "scales.json").exists():
+        replace(RESULTS / "scales.json", (out / "scales.json").read_bytes())
     for name, table in (
         ("labels", labels_table),
+        ("scales", scales_table),
         ("tuning", tuning_table),
         ("resnets-tuning", tuning_table),
         ("tests", posteriors_table),

@@ -24,7 +24,7 @@ def main(count=1000):
     ensemble = bacs.Ensemble([member])
 
     # A Fisher posterior is far wider than SWAG's: beta follows from how hard it should pull at the weights.
-    weight = posterior_weight_for(member.posterior, pull=0.1, learning_rate=0.01)
+    weight = posterior_weight_for(member.posterior, learning_rate=0.01)
     shift = bacs.data.shift("fashion-mnist-part-c/gaussian_noise/5", limit=count)
     adapted = bacs.adapt(ensemble, shift.images, learning_rate=0.01, posterior_weight=weight, batch_size=64)
     print(f"median precision {precision_quantiles(member.posterior).median:.3g}, posterior_weight {weight:.3g}")

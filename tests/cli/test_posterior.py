@@ -73,7 +73,7 @@ def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(r
     assert (member.posterior.count, member.posterior.source_size, member.posterior.prior_precision) == (12, 40, 2.0)
     assert all(torch.equal(p, q) for p, q in zip(member.model.parameters(), network(0).parameters(), strict=True))
     assert "member 0  fisher_diag  precision" in out
-    assert "posterior_weight for a pull of 0.1:" in out
+    assert "posterior_weight for the usual pull" in out
     assert f"bacs.load('{tmp_path / 'out'}') opens 1 member" in out
 
 
@@ -158,7 +158,7 @@ def test_json_has_the_scale_of_every_posterior(run, checkpoint, data):
     assert entry["kind"] == "fisher_diag"
     assert entry["precision"]["low"] <= entry["precision"]["median"] <= entry["precision"]["high"]
     assert 0 <= entry["prior_share"] <= 1
-    assert entry["posterior_weight"] == pytest.approx(0.1 * 0.1 / 1e-3 / entry["precision"]["median"])
+    assert entry["posterior_weight"] == pytest.approx(0.2 * 0.1 / 1e-3 / entry["precision"]["median"])
     assert 0 <= entry["source_accuracy"] <= 1
 
 

@@ -193,7 +193,7 @@ def scale(member: Member) -> dict[str, Any]:
     values: dict[str, Any] = {
         "kind": kind_of(state),
         "precision": precision_quantiles(state)._asdict(),
-        "posterior_weight": posterior_weight_for(state, 0.1),
+        "posterior_weight": posterior_weight_for(state),
     }
     if isinstance(state, FisherDiag):
         values |= {"prior_share": prior_share(state), "warning": too_little(state)}
@@ -208,5 +208,5 @@ def described(entry: dict[str, Any]) -> str:
         parts.append(f"source accuracy {entry['source_accuracy']:.3f}")
     if "temperature" in entry:
         parts.append(f"temperature {entry['temperature']:.3g}")
-    parts.append(f"posterior_weight for a pull of 0.1: {entry['posterior_weight']:.3g}")
+    parts.append(f"posterior_weight for the usual pull {entry['posterior_weight']:.3g}")
     return "  ".join(parts)
