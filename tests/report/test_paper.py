@@ -1,10 +1,15 @@
 """The paper's figures, read a second time and held against what must be true of any scores."""
 
 import math
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
+from bacs.benchmark.cell import parts
+from bacs.benchmark.plan import plan
+from bacs.benchmark.recipe import read
 from bacs.corruptions import TEST
 from bacs.report import paper
 
@@ -21,9 +26,14 @@ SUMS = {
     (6, "cifar100"): (8, "633.23 7.2421 2.4682 0.71075"),
     (7, "imagenet-c"): (8, "457.12"),
     (8, "imagenet-c"): (8, "469.52 16.479 4.4329 0.77438"),
-    (9, "stl10"): (7, "590.15 4.5864 1.7330 0.60948"),
+    (9, "stl10-9"): (7, "590.15 4.5864 1.7330 0.60948"),
     (10, "svhn->mnist"): (12, "986.69 9.6860 3.2673 1.02474"),
 }
+RECIPES = [
+    file
+    for file in sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+    if re.match(r"# Tables? \d+", file.read_text())
+]
 TABLES = {(table.number, table.data): table for table in paper.tables()}
 
 
@@ -89,3 +99,22 @@ def test_a_table_stands_beside_the_same_shifts_only():
     assert number("imagenet-c", "offline", every, published=False) == 8
     assert number("imagenet-c", "offline", every, published=True, score="mce") == 7
     assert number("mnist", "offline", {(None, None)}) is None
+
+
+def test_recipes_of_tables_are_found():
+    assert len(RECIPES) >= 11
+
+
+@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
+def test_a_recipe_of_a_table_finds_that_table_beside_it(file):
+    recipe = read(file)
+    (protocol,) = recipe.protocols
+    shifts = [parts(name) for name in recipe.shift_names()]
+    (data,) = {name.removesuffix("/clean") for name, _, _ in shifts}
+    cells = {(corruption, severity) for _, corruption, severity in shifts}
+    table = paper.beside(data, protocol, cells, published=recipe.published)
+    assert table is not None
+    number = re.match(r"# Tables? (\d+)", file.read_text())[1]
+    assert table.number == int(number)
+    planned = {(cell.method, 1 if protocol == "online" else cell.epochs) for cell in plan(recipe)}
+    assert {(method, epochs) for method, _, epochs in table.scores} <= planned, "a row of the paper is not run"

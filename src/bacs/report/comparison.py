@@ -7,7 +7,7 @@ on the shifts that all of them have.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -163,10 +163,23 @@ def _variant(record: Record) -> Variant:
     return Variant(record["method"], epochs, json.dumps(settings, sort_keys=True))
 
 
-def _rank(variant: Variant) -> tuple[int, str, int, str]:
+def _rank(variant: Variant) -> tuple[int, str, int, list[tuple[str, float, str]]]:
     known = list(METHODS)
     place = known.index(variant.method) if variant.method in known else len(known)
-    return place, variant.method, variant.epochs, variant.settings
+    settings = [
+        (name, float(value) if _is_number(value) else 0.0, str(value))
+        for name, value in json.loads(variant.settings).items()
+    ]
+    return place, variant.method, variant.epochs, settings
+
+
+def spelt(value: object) -> str:
+    """A setting as a reader writes it: 1e+06, not 1000000.0."""
+    return f"{value:g}" if _is_number(value) else str(value)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shift_rank(shift: Shift) -> tuple[int, str, int, str]:
@@ -183,6 +196,6 @@ def _label(variant: Variant, variants: Sequence[Variant], labels: dict[str, str]
     others: list[dict[str, Any]] = [json.loads(other.settings) for other in variants if other.method == variant.method]
     for name in own:
         if any(other.get(name) != own[name] for other in others):
-            details.append(f"{name.replace('_', ' ')} {own[name]}")
+            details.append(f"{name.replace('_', ' ')} {spelt(own[name])}")
     label = labels.get(variant.method) or f"{variant.method}{' ensemble' if labels is ENSEMBLE else ''}"
     return f"{label} ({', '.join(details)})" if details else label

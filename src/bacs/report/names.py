@@ -9,7 +9,7 @@ DATA = {
     "mnist": "MNIST",
     "stl10": "STL-10",
     "svhn->mnist": "SVHN → MNIST",
-    "cifar10->stl10": "CIFAR-10 → STL-10",
+    "stl10-9": "CIFAR-10 → STL-10 (9 classes)",
     "imagenet": "ImageNet",
     "imagenet-r": "ImageNet-R",
     "fashion-mnist": "Fashion-MNIST",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from bacs.report import paper
-from bacs.report.comparison import Comparison
+from bacs.report.comparison import Comparison, spelt
 from bacs.report.names import counted, of_corruption, of_data
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 
@@ -100,8 +100,8 @@ def settings_table(comparison: Comparison, name: str) -> Table:
 
 
 def _setting(value: object) -> Cell:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell(f"{value:g}" if number else str(value), float(value) if number else None)
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return Cell(spelt(value), number)
 
 
 def _keys(comparison: Comparison) -> set[paper.Key]:
