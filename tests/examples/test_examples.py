@@ -75,3 +75,30 @@ def test_the_fisher_example_is_short_and_adapts_a_network_without_a_trajectory(c
     scale, before, after = capsys.readouterr().out.splitlines()
     assert scale.startswith("median precision")
     assert float(after.split()[-1]) > float(before.split()[-1])
+
+
+def scores(line):
+    """Accuracy and NLL, as the examples print them."""
+    words = line.split()
+    return float(words[words.index("accuracy") + 1]), float(words[words.index("nll") + 1])
+
+
+def test_the_table_example_gains_by_the_statistics_of_the_new_sensors(capsys):
+    file = EXAMPLES / "tabular.py"
+    assert len(file.read_text().splitlines()) <= 70
+    runpy.run_path(str(file))["main"](count=513, epochs=5)
+    rows = {line.split()[0]: scores(line) for line in capsys.readouterr().out.splitlines()}
+    assert list(rows) == ["vanilla", "bn", "bacs"]
+    for method in ("bn", "bacs"):
+        assert rows[method][0] > rows["vanilla"][0]
+        assert rows[method][1] < rows["vanilla"][1]
+
+
+def test_the_transformer_example_adapts_without_batch_norm(capsys):
+    file = EXAMPLES / "small_vit.py"
+    assert len(file.read_text().splitlines()) <= 70
+    example = runpy.run_path(str(file))
+    example["main"](example["trained"](count=512, epochs=4), count=128, shifts=("brightness/3",))
+    rows = {line.split()[1]: scores(line) for line in capsys.readouterr().out.splitlines()}
+    assert list(rows) == ["vanilla", "tent", "bacs"]
+    assert rows["bacs"] != rows["vanilla"]

@@ -73,3 +73,9 @@ def check_contract(build, folder, *, norm_affine, inputs=IMAGES, architecture=No
     adapted.save(folder)
     again = bacs.load(folder, model=source or build)
     assert torch.equal(adapted.predict(inputs), again.predict(inputs))
+
+
+def smooth_picture():
+    """A uint8 picture [320, 280, 3] in which a fraction of a pixel makes little difference."""
+    coarse = torch.rand(1, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    return (255 * torch.nn.functional.interpolate(coarse, (320, 280), mode="bilinear")[0]).byte().permute(1, 2, 0)

@@ -1,11 +1,11 @@
 """timm's models by name, and their preprocessing."""
 
 import pytest
-import torch
 from PIL import Image
 
 import bacs
-from integration.libraries import check_contract, library
+from guide import snippet
+from integration.libraries import check_contract, library, smooth_picture
 
 timm = library("timm")
 
@@ -35,18 +35,10 @@ def test_a_model_by_name_comes_back_by_timms_own_function(name, tmp_path):
 
 def test_preprocessing_comes_from_the_models_own_configuration():
     model = timm.create_model("resnet18", num_classes=5)
-    config = timm.data.resolve_data_config(model.pretrained_cfg)
-    preprocessing = bacs.Preprocessing(
-        config["mean"],
-        config["std"],
-        size=config["input_size"][1:],
-        crop=config["crop_pct"],
-        interpolation=config["interpolation"],
-    )
-    transform = timm.data.create_transform(**config)
-    generator = torch.Generator().manual_seed(0)
-    smooth = torch.nn.functional.interpolate(torch.rand(1, 3, 6, 6, generator=generator), (320, 280), mode="bilinear")
-    pixels = (255 * smooth[0]).byte().permute(1, 2, 0)
+    names = {"timm": timm, "bacs": bacs, "model": model}
+    exec(snippet("resolve_data_config"), names)
+    preprocessing, transform = names["preprocessing"], timm.data.create_transform(**names["config"])
+    pixels = smooth_picture()
     expected = transform(Image.fromarray(pixels.numpy()))
     # timm resizes and crops in two roundings, bacs in one: the same picture up to a fraction of a pixel.
     assert (preprocessing(pixels[None])[0] - expected).abs().mean() < 0.02
