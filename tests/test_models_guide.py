@@ -1,4 +1,4 @@
-"""The snippets of docs/models.md run (those of timm and torchvision in tests/integration), and its tables are the records'."""
+"""The snippets of docs/models.md run (timm's and torchvision's in tests/integration); its tables are the records'."""
 
 import runpy
 from pathlib import Path
