@@ -30,27 +30,24 @@ def test_the_report_lies_in_the_folder_and_its_table_on_the_terminal(folder, cap
     assert "DataError: fog.npy is missing" in (folder / "report" / "page.html").read_text()
 
 
-def test_json_has_files_scores_and_failures(folder, tmp_path, capsys):
+def test_json_has_files_scores_and_failures_and_no_infinity(tmp_path, capsys):
+    record = make_record("svhn->mnist")
+    record["ensemble"]["nll"] = "inf"
+    folder = write_sweep(tmp_path / "sweep", [record, make_failed(method="tent")])
     assert cli.main(["report", str(folder), "--out", str(tmp_path / "out"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    out = capsys.readouterr().out
+    assert "Infinity" not in out  # many programs cannot read it
+    found = json.loads(out)
     assert all(os.path.exists(file) for file in [found["page"], *found["files"]])
     assert not (folder / "report").exists()
     (sweep,) = found["sweeps"]
     assert sweep["failed"][0]["error"] == "DataError: fog.npy is missing"
     (table,) = sweep["tables"]
-    row = next(row for row in table["rows"] if row["label"] == "BACS")
-    assert (row["method"], row["kind"]) == ("bacs", "ensemble")
-    records = make_records(corruptions=("fog", "snow"), methods=("bacs",))
-    assert row["Acc"] == pytest.approx(50 * sum(record["ensemble"]["accuracy"] for record in records))
-
-
-def test_infinity_is_json_that_every_program_reads(tmp_path, capsys):
-    record = make_record("svhn->mnist")
-    record["ensemble"]["nll"] = "inf"
-    assert cli.main(["report", str(write_sweep(tmp_path / "s", [record])), "--json"]) == 0
-    out = capsys.readouterr().out
-    assert "Infinity" not in out
-    assert json.loads(out)["sweeps"][0]["tables"][0]["rows"][1]["NLL"] == "inf"
+    single, ensemble = table["rows"]
+    assert (single["label"], single["method"], single["kind"]) == ("BACS (MAP)", "bacs", "single")
+    assert single["Acc"] == pytest.approx(100 * record["single"]["accuracy"])
+    assert ensemble["NLL"] == "inf"
+    assert ensemble["paper Acc"] == 84.14
 
 
 def test_several_folders_make_one_page_where_they_meet(folder, tmp_path, capsys):
