@@ -17,6 +17,7 @@ from bacs.layout import arranged
 from bacs.parameters import check_fit, check_model
 from bacs.posteriors import Posterior
 from bacs.preprocessing import Preprocessing, to_model
+from bacs.side_by_side import OnBatch, safe, side_by_side
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,8 +94,12 @@ class Ensemble:
         """
         self.check_inputs(images, batch_size)
         total: Tensor | None = None
-        for index in range(len(self)):
-            rows = self.predict_member(index, images, batch_size=batch_size, seed=seed)
+
+        def member_rows(index: int, on_batch: OnBatch) -> Tensor:
+            return self.predict_member(index, images, batch_size=batch_size, seed=seed, on_batch=on_batch)
+
+        together = safe(images, [member.model for member in self.members])
+        for rows in side_by_side(member_rows, range(len(self)), allowed=together):
             total = rows if total is None else total.add_(rows)
         assert total is not None
         return (total / len(self)).to(torch.promote_types(self.members[0].like.dtype, torch.float32))

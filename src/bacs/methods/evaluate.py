@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from bacs import metrics
-from bacs.ensemble import Ensemble
+from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import Images, batches
 from bacs.methods.catalogue import Method
 from bacs.methods.offline import adapt
 from bacs.methods.online import stream
+from bacs.side_by_side import OnBatch, safe, side_by_side
 
 PROTOCOLS = ("offline", "online")
 SCORES: dict[str, Callable[[Tensor, Tensor], float]] = {
@@ -51,8 +52,8 @@ def evaluate(
     """Adapts and predicts by `method`, then scores every member and their mean in one run.
 
     Offline: `epochs` passes that adapt, one that predicts. Online: one pass in the order of the images. Other
-    arguments as in `bacs.adapt` and `bacs.stream`. Beyond the members, memory holds predictions of one member and
-    their running sum.
+    arguments as in `bacs.adapt` and `bacs.stream`. Beyond the members, memory holds predictions of the
+    members at work and their running sum.
     """
     labels = torch.as_tensor(labels)
     scores, total = [], None
@@ -84,12 +85,15 @@ def _offline(
     ensemble: Ensemble, images: Images, method: str | Method, batch_size: int, arguments: dict[str, Any]
 ) -> Iterator[Tensor]:
     """Probabilities of one member after another; an adapted member is dropped before the next begins."""
-    on_batch = arguments.get("on_batch", lambda count: None)
     ensemble.check_inputs(images, batch_size)
-    for member in ensemble.members:
+    seed = arguments.get("seed", 0)
+
+    def rows(member: Member, on_batch: OnBatch) -> Tensor:
         alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
-        adapted = adapt(alone, images, method, batch_size=batch_size, **arguments)
-        yield adapted.predict_member(0, images, batch_size=batch_size, seed=arguments.get("seed", 0), on_batch=on_batch)
+        adapted = adapt(alone, images, method, batch_size=batch_size, on_batch=on_batch, **arguments)
+        return adapted.predict_member(0, images, batch_size=batch_size, seed=seed, on_batch=on_batch)
+
+    return _each(rows, ensemble, images, arguments)
 
 
 def _online(
@@ -99,12 +103,22 @@ def _online(
         if name in arguments:
             raise ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
     arguments.pop("seed", None)  # the order of the images is the stream's own: nothing is drawn
-    on_batch = arguments.pop("on_batch", lambda count: None)
-    for member in ensemble.members:
+
+    def rows(member: Member, on_batch: OnBatch) -> Tensor:
         alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
         running = stream(alone, method, **arguments)
-        rows = []
+        steps = []
         for _, batch in batches(images, batch_size):
-            rows.append(running.step_members(batch)[0])
+            steps.append(running.step_members(batch)[0])
             on_batch(len(batch))
-        yield torch.cat(rows)
+        return torch.cat(steps)
+
+    return _each(rows, ensemble, images, arguments)
+
+
+def _each(
+    rows: Callable[[Member, OnBatch], Tensor], ensemble: Ensemble, images: Images, arguments: dict[str, Any]
+) -> Iterator[Tensor]:
+    together = safe(images, [member.model for member in ensemble.members], arguments.get("device"))
+    on_batch = arguments.pop("on_batch", lambda count: None)
+    return side_by_side(rows, ensemble.members, on_batch=on_batch, allowed=together)

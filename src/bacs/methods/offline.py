@@ -1,6 +1,5 @@
 """`bacs.adapt`: the offline protocol over an ensemble."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -13,10 +12,9 @@ from bacs.inputs import Images
 from bacs.methods.catalogue import Method, find
 from bacs.methods.prepare import adapter_for, copied, settle
 from bacs.methods.settings import Settings, check_epochs
+from bacs.side_by_side import OnBatch, safe, side_by_side
 
 PREDICT_STATISTICS = ("batch", "accumulated")
-
-OnBatch = Callable[[int], None]
 
 
 def adapt(
@@ -61,8 +59,9 @@ def adapt(
     source = with_class_mask(ensemble, class_mask)
     source.check_inputs(images, batch_size)
     statistics = "source" if row.statistics == "source" else predict_statistics
-    members = [
-        adapt_member(
+
+    def adapted(member: Member, on_batch: OnBatch) -> Member:
+        return adapt_member(
             member,
             images,
             row,
@@ -75,8 +74,9 @@ def adapt(
             device=device,
             on_batch=on_batch,
         )
-        for member in source.members
-    ]
+
+    together = safe(images, [member.model for member in source.members], device)
+    members = list(side_by_side(adapted, source.members, on_batch=on_batch, allowed=together))
     how = {"method": name, "protocol": "offline", "epochs": epochs, "batch_size": batch_size, "seed": seed}
     return replace(source, members=members, statistics=statistics, adaptation=how | settings.as_json())
 

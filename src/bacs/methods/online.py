@@ -16,6 +16,7 @@ from bacs.methods.catalogue import METHODS, Method, find
 from bacs.methods.offline import with_class_mask
 from bacs.methods.prepare import adapter_for, copied
 from bacs.methods.settings import Settings
+from bacs.side_by_side import OnBatch, safe, side_by_side
 
 
 class Live(NamedTuple):
@@ -67,8 +68,12 @@ class Stream:
         images = [inputs.checked(torch.as_tensor(batch)) for batch in batches]
         if self.steps == 0:
             self.source.check_each([own[:2] for own in images])
-        prepared = ((live, live.member.prepare(own)) for live, own in zip(self._live, images, strict=True))
-        rows = [self._step_member(live, own) for live, own in prepared]
+
+        def rows_of(pair: tuple[Live, Tensor], on_batch: OnBatch) -> Tensor:
+            return self._step_member(pair[0], pair[0].member.prepare(pair[1]))
+
+        together = safe(images[0], [live.member.model for live in self._live])
+        rows = list(side_by_side(rows_of, list(zip(self._live, images, strict=True)), allowed=together))
         self.steps += 1
         return rows
 
