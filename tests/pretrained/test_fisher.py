@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 import bacs
 from bacs.parameters import read
@@ -106,6 +107,15 @@ def test_a_strong_posterior_weight_pins_the_weights(member, pixels):
         moved[weight] = max((after[name] - p).abs().max().item() for name, p in read(member.model).items())
     assert moved[0.0] > 1e-3
     assert moved[1e6] < 1e-4 * moved[0.0]
+
+
+def test_images_in_a_data_loader_are_fine_without_labels(member, pixels):
+    loader = DataLoader(TensorDataset(pixels), batch_size=6)
+    whole, parts = (with_fisher(member, images, source_size=10**6).posterior for images in (pixels, loader))
+    for name, squares in whole.sum_squares.items():
+        torch.testing.assert_close(parts.sum_squares[name], squares, rtol=1e-5, atol=1e-9)
+    with pytest.raises(TypeError, match="labels need images in a known order"):
+        with_fisher(member, loader, torch.zeros(20, dtype=torch.long))
 
 
 @pytest.mark.parametrize(

@@ -81,5 +81,7 @@ def test_what_cannot_be_drawn_is_said(untouched, source):
         from_samples(untouched, source[0], 0)
     with pytest.raises(ValueError, match="temperature must be > 0, got -1"):
         from_samples(untouched, source[0], 2, temperature=-1)
+    with pytest.raises(TypeError, match="images must be a tensor, an array or images of bacs.data.load, got list"):
+        from_samples(with_width(untouched, 0.01), list(source[0]), 2)
     with pytest.raises(ValueError, match="agreement must be between 0 and 1, got 2"):
         temperature_for(untouched, source[0], agreement=2)

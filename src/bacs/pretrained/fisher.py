@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
@@ -48,6 +49,10 @@ def with_fisher(
     """
     if expectation is not None and expectation not in EXPECTATIONS:
         raise unknown_name("expectation", expectation, EXPECTATIONS)
+    if labels is not None and isinstance(images, DataLoader):
+        raise TypeError(
+            "labels need images in a known order: pass a tensor, an array or a Dataset, not a DataLoader"
+        )
     Ensemble([member]).check_inputs(images, batch_size)
     # A squared gradient of 1e-10 is nothing in half precision.
     full = replace(member, model=copy.deepcopy(member.model).float()) if member.like.itemsize < 4 else member

@@ -23,12 +23,18 @@ REFRESH = 4096
 
 def checked(member: Member, images: Any, labels: Tensor | np.ndarray) -> tuple[Any, Tensor]:
     """Images that positions can be taken from, and int64 labels, both tried on the member."""
-    if isinstance(images, np.ndarray):
-        images = torch.from_numpy(images if images.flags.writeable else images.copy())
-    if not hasattr(images, "shape") or not hasattr(images, "__getitem__"):
-        raise TypeError(f"images must be a tensor, an array or images of bacs.data.load, got {type(images).__name__}")
+    images = indexable(images)
     Ensemble([member]).check_inputs(images, batch_size=1)
     return images, checked_labels(labels, len(images), classes_of(member, images))
+
+
+def indexable(images: Any) -> Any:
+    """Images that positions can be taken from: a tensor, an array, or a lazy sequence that indexes like one."""
+    if isinstance(images, np.ndarray):
+        return torch.from_numpy(images if images.flags.writeable else images.copy())
+    if hasattr(images, "shape") and hasattr(images, "__getitem__"):
+        return images
+    raise TypeError(f"images must be a tensor, an array or images of bacs.data.load, got {type(images).__name__}")
 
 
 @torch.no_grad()
@@ -66,8 +72,10 @@ def some(count: int, wanted: int | None, seed: int) -> Tensor:
 
 def taken(images: Any, wanted: int | None, seed: int) -> Tensor:
     """At most `wanted` of the images, chosen at random."""
-    chosen = some(len(images), wanted, seed)
-    return torch.from_numpy(images[chosen.numpy()]) if isinstance(images, np.ndarray) else take(images, chosen)
+    source = images if isinstance(images, np.ndarray) else indexable(images)
+    chosen = some(len(source), wanted, seed)
+    # An array is indexed as it is: a memory map must not be copied whole.
+    return torch.from_numpy(source[chosen.numpy()]) if isinstance(source, np.ndarray) else take(source, chosen)
 
 
 def settled(member: Member, posterior: Posterior, inputs: Tensor) -> Member:
