@@ -50,9 +50,7 @@ def with_fisher(
     if expectation is not None and expectation not in EXPECTATIONS:
         raise unknown_name("expectation", expectation, EXPECTATIONS)
     if labels is not None and isinstance(images, DataLoader):
-        raise TypeError(
-            "labels need images in a known order: pass a tensor, an array or a Dataset, not a DataLoader"
-        )
+        raise TypeError("labels need images in a known order: pass a tensor, an array or a Dataset, not a DataLoader")
     Ensemble([member]).check_inputs(images, batch_size)
     # A squared gradient of 1e-10 is nothing in half precision.
     full = replace(member, model=copy.deepcopy(member.model).float()) if member.like.itemsize < 4 else member
