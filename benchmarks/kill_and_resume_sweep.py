@@ -141,24 +141,22 @@ def measure(place, engine, address, kills, seed, recipe):
     assert len(expected) == cells
     print(f"uninterrupted: {cells} cells in {seconds:.1f} s", flush=True)
     seen, folder, before = [], 0, {}
-    while len(seen) < kills:  # a sweep that reaches its end in spite of the kills is compared and begun anew
+    while len(seen) < kills:
         out = place / f"killed-{folder}"
         # Somewhere in the next third of the cells, so that one folder is killed several times.
-        target = min(cells - 1, len(before) + moments.randrange(0, cells // 3))
-        done = not kill_at(
-            begin(*arguments[0], out, *arguments[1]), out, target, moments.uniform(0, 1.5 * seconds / cells)
-        )
+        target, delay = len(before) + moments.randrange(0, cells // 3), moments.uniform(0, 1.5 * seconds / cells)
+        killed = kill_at(begin(*arguments[0], out, *arguments[1]), out, target, delay)
         after = finished(out)
         lost = [name for name, content in before.items() if after.get(name) != content]
         if lost:
             sys.exit(f"lost or changed by the kill: {', '.join(lost)}")
-        if not done:
+        if killed:
             stray = len(list((out / "records").glob(".*.tmp")))
-            seen.append({"records": len(after), "half_written_and_ignored": stray})
+            seen.append({"records_before": len(before), "records_after": len(after), "half_written_and_ignored": stray})
             note = f", {stray} in the middle of being written" if stray else ""
-            print(f"kill {len(seen)}: {len(after)} of {cells} records{note}", flush=True)
+            print(f"kill {len(seen)}: {len(before)} -> {len(after)} of {cells} records{note}", flush=True)
         before = after
-        if done or len(seen) == kills:
+        if len(before) > 0.7 * cells or len(seen) == kills:  # near its end: finished, compared, and another begun
             end(begin(*arguments[0], out, *arguments[1]), "the resumed sweep")
             if scores(out) != expected:
                 sys.exit(f"{out.name} differs from the uninterrupted sweep")
