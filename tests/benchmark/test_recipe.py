@@ -29,8 +29,8 @@ CELLS = {
     "cifar10.1": 5,
 }
 EPOCHS = {"cifar10-c": {0, 1, 5}, "cifar100-c": {0, 1, 5}, "svhn-mnist": {0, 1, 10}}
-# The first try: 4 corruptions; vanilla once, the others offline and online.
-CELLS_ALONE = {"fashion-mnist-c-small": 4 * (1 + 4 * 2)}
+# The first try: 4 corruptions; vanilla once, the others offline and online. Pretrained networks: offline alone.
+CELLS_ALONE = {"fashion-mnist-c-small": 4 * (1 + 4 * 2), "cifar10-c-pretrained-small": 15 * 5}
 GRIDS = {"cifar10-tune": 4 * 5 * 4, "cifar10-tune-small": 4 * 3 * 3}
 LEAST = {"methods": ["vanilla", "bacs"], "data": "cifar10-c"}
 
@@ -66,7 +66,7 @@ def test_a_small_twin_differs_in_the_number_of_images_alone(name):
 
 
 @pytest.mark.parametrize("name", CELLS_ALONE)
-def test_the_recipe_for_a_first_try_has_both_protocols(name):
+def test_recipes_beside_the_papers_have_the_cells_that_they_say(name):
     assert len(plan(read(RECIPES / f"{name}.toml"))) == CELLS_ALONE[name]
 
 
