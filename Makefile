@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 INDEX_OPTION := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 
-.PHONY: help demo test test-slow test-vision check format clean
+.PHONY: help demo test test-slow test-vision bench check format clean
 
 help:
 	@echo "make demo     train a small ensemble, shift its test images, compare every method (3 minutes)"
 	@echo "make test     run the tests"
 	@echo "make test-vision  install timm, torchvision and transformers, run the tests with their models"
+	@echo "make bench    measure speed and memory (an hour on two quiet cores; RECORD=FILE.json keeps the figures)"
 	@echo "make check    lint, format, types, import direction"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make clean    remove the virtual environment and caches"
@@ -43,6 +44,10 @@ test-vision: $(READY)
 		> $$($(VENV)-vision/bin/python -c "$$packages")/first.pth
 	$(VENV)-vision/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[vision]'
 	$(VENV)-vision/bin/python -m pytest -q tests/integration
+
+# PARTS names some of the parts, and may hold --quick; see `python -m benchmarks --help`.
+bench: $(READY)
+	$(BIN)/python -m benchmarks $(PARTS) $(if $(RECORD),--record $(RECORD))
 
 check: $(READY)
 	$(BIN)/ruff check .

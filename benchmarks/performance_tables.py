@@ -1,0 +1,166 @@
+"""Puts the records of `python -m benchmarks --record` into docs/performance.md, between their marks.
+
+    python benchmarks/performance_tables.py
+
+Every record in results/performance gives its own table; a part that no record holds says so. Records made with
+`--quick` are left out.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = ROOT / "docs" / "performance.md"
+RECORDS = ROOT / "results" / "performance"
+END = "<!-- end -->"
+
+
+def spread(found: dict, digits: int = 2) -> str:
+    """A ratio with the range of its turns."""
+    return "{:.{d}f} ({:.{d}f} to {:.{d}f})".format(found["median"], found["least"], found["greatest"], d=digits)
+
+
+def grid(heads: list[str], rows: list[list]) -> list[str]:
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+
+
+def steps(part: dict) -> list[str]:
+    rows = [
+        [ratio["name"], row["width"], row["threads"], row["members"], spread(ratio, 3), ratio["asked"]]
+        for place in range(len(part["rows"][0]["ratios"]))
+        for row in part["rows"]
+        for ratio in [row["ratios"][place]]
+    ]
+    speeds = [
+        [name, row["width"], row["threads"], row["members"], f"{speed:.0f}"]
+        for name in part["rows"][0]["images_per_second"]
+        for row in part["rows"]
+        for speed in [row["images_per_second"][name]]
+    ]
+    sharing = ["width", "threads", "members"]
+    return [*grid(["step", *sharing, "ratio", "asked"], rows), "", *grid(["side", *sharing, "images/s"], speeds)]
+
+
+def members(part: dict) -> list[str]:
+    heads = ["width", "members", "images", "k members / k times one", "plain runs / members", "asked"]
+    rows = []
+    for row in part["rows"]:
+        ratios = [spread(row[name]) for name in ("against_one", "against_plain")]
+        rows.append([row["width"], row["members"], row["images"], *ratios, part["asked"]])
+    return grid(heads, rows)
+
+
+def protocols(part: dict) -> list[str]:
+    names = ("offline", "online", "online_of_offline")
+    heads = ["width", "images", "plain / ours, offline", "plain / ours, online", "online / offline, both ours"]
+    return grid(heads, [[row["width"], row["images"], *(spread(row[name]) for name in names)] for row in part["rows"]])
+
+
+def gemm(part: dict) -> list[str]:
+    heads = ["width", "threads", "members", "GEMM, GFLOP/s", "TENT", "BACS", "asked"]
+    rows = []
+    for row in part["rows"]:
+        shares = [spread(row[method]) for method in ("tent", "bacs")]
+        rows.append([row["width"], row["threads"], row["members"], row["gemm_gflops"], *shares, row["asked"]])
+    return grid(heads, rows)
+
+
+def profile(part: dict) -> list[str]:
+    columns = [f"{row['method']}, width {row['width']}" for row in part["rows"]]
+    cells = [
+        [f"{100 * found['share']:.1f} % `{found['operator'].split(': ')[-1]}`" for found in row["operators"]]
+        for row in part["rows"]
+    ]
+    return grid(["", *columns], [[place, *found] for place, found in enumerate(zip(*cells, strict=True), start=1)])
+
+
+def scaling(part: dict) -> list[str]:
+    rows = []
+    for axis, found in part["axes"].items():
+        points = ", ".join(f"{x}: {y:.2f} s" for x, y in zip(found["points"], found["seconds"], strict=True))
+        slope = f"{1000 * found['slope']:.2f} ms each"
+        rows.append([axis, points, slope, f"{1000 * found['intercept']:.0f} ms", f"{found['r_squared']:.4f}"])
+    return grid(["against", "seconds", "slope", "at zero", "R²"], rows)
+
+
+def memory(part: dict) -> list[str]:
+    rows = []
+    for axis, found in part["axes"].items():
+        middle = [sorted(each)[len(each) // 2] for each in found["megabytes"]]
+        points = ", ".join(f"{x}: {y:.0f} MB" for x, y in zip(found["along"], middle, strict=True))
+        rows.append([axis, points, f"{1024 * found['slope']:.1f} KB each", f"{found['r_squared']:.3f}"])
+    return grid(["against", "peak", "slope", "R²"], rows)
+
+
+def training(part: dict) -> list[str]:
+    rows = []
+    for name, speeds in part["images_per_second"].items():
+        turns = ", ".join(f"{speed:.0f}" for speed in speeds)
+        rows.append([name, turns, spread(part["ratios"][name]) if name in part["ratios"] else ""])
+    return grid(["loop", "images/s in each turn", "ratio to the plain loop"], rows)
+
+
+def corruptions(part: dict) -> list[str]:
+    rows = [
+        [row["corruption"], row["peer_per_second"]]
+        + [f"{row[f'{key}_per_second'] / row['peer_per_second']:.1f}" for key in ("one", "many")]
+        for row in part["rows"]
+    ]
+    means = [part[f"geometric_mean_ratio_{key}"] for key in ("one", "many")]
+    threads = f"{part['threads']} threads"
+    heads = ["corruption", "imagecorruptions, images/s", "bacs, 1 thread, times that", f"{threads}, times that"]
+    return grid(heads, [*rows, ["geometric mean", "", *means]])
+
+
+TABLES: dict[str, Callable[[dict], list[str]]] = {
+    "steps": steps,
+    "members": members,
+    "protocols": protocols,
+    "gemm": gemm,
+    "profile": profile,
+    "scaling": scaling,
+    "memory": memory,
+    "training": training,
+    "corruptions": corruptions,
+}
+
+
+def machine_line(record: dict) -> str:
+    """One line of the machine that a record is of."""
+    about = record["machine"]
+    return f"{about['processor']}, {about['cores']} cores ({', '.join(about['flags'])}), torch {about['torch']}"
+
+
+def text_of(name: str, records: dict[str, dict]) -> list[str]:
+    """The tables of one part, each under its record's name, the machine and the day."""
+    lines: list[str] = []
+    for title, record in records.items():
+        part = record["parts"].get(name)
+        if part is None or part["quick"] or "missing" in part:
+            continue
+        lines += [f"`{title}`: {machine_line(record)}; {part['date']}, load before {part['load_before']}.", ""]
+        lines += [*TABLES[name](part), ""]
+    return lines[:-1] or [f"No record yet: `python -m benchmarks {name} --record results/performance/NAME.json`."]
+
+
+def filled(document: str, records: dict[str, dict]) -> str:
+    """The document with all its tables made anew."""
+    for name in TABLES:
+        start = f"<!-- table: {name} -->\n"
+        before, found, rest = document.partition(start)
+        if not found:
+            raise SystemExit(f"{DOCUMENT.name} has no mark {start.strip()!r}")
+        document = before + start + "\n".join(text_of(name, records)) + "\n" + END + rest.partition(END)[2]
+    return document
+
+
+def suite_records() -> dict[str, dict]:
+    """The suite's records by name; other files of the folder have no parts."""
+    found = {file.name: json.loads(file.read_text()) for file in sorted(RECORDS.glob("*.json"))}
+    return {name: record for name, record in found.items() if "parts" in record}
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(filled(DOCUMENT.read_text(), suite_records()))
