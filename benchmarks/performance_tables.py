@@ -7,6 +7,7 @@ Every record in results/performance gives its own table; a part that no record h
 """
 
 import json
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,11 +88,12 @@ def scaling(part: dict) -> list[str]:
 
 def memory(part: dict) -> list[str]:
     rows = []
-    for axis, found in part["axes"].items():
-        middle = [sorted(each)[len(each) // 2] for each in found["megabytes"]]
-        points = ", ".join(f"{x}: {y:.0f} MB" for x, y in zip(found["along"], middle, strict=True))
-        rows.append([axis, points, f"{1024 * found['slope']:.1f} KB each", f"{found['r_squared']:.3f}"])
-    return grid(["against", "peak", "slope", "R²"], rows)
+    for axis, measured in part["axes"].items():
+        for allocator, found in measured["allocators"].items():
+            middle = [statistics.median(each) for each in found["megabytes"]]
+            points = ", ".join(f"{x}: {y:.0f} MB" for x, y in zip(measured["along"], middle, strict=True))
+            rows.append([axis, allocator, points, f"{found['slope']:.4f} MB each", f"{found['r_squared']:.3f}"])
+    return grid(["against", "allocator", "peak", "slope", "R²"], rows)
 
 
 def training(part: dict) -> list[str]:

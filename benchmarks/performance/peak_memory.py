@@ -3,9 +3,14 @@
 What the process holds at most while it adapts, less what it held before (torch, the ensemble with its posteriors, the
 images), less the weights of the adapted members that it returns. Beyond these it should grow with the batch alone.
 
+Twice: with the C library's allocator as it comes, which keeps part of what was freed, in pieces that later requests may
+not fit; and told to give freed blocks back at once, which shows what adaptation itself holds.
+
     python -m benchmarks.performance.peak_memory WIDTH MEMBERS IMAGES BATCH_SIZE     # one point, in megabytes
 """
 
+import ctypes
+import os
 import statistics
 import subprocess
 import sys
@@ -20,12 +25,16 @@ from benchmarks.performance import setting
 from benchmarks.performance.line import fit
 
 ROOT = Path(__file__).parents[2]
+# Environment variables of glibc. A threshold that is set no longer grows by itself; larger blocks go back when freed.
+ALLOCATORS = {"as it comes": {}, "giving back": {"MALLOC_MMAP_THRESHOLD_": "65536"}}
 
 
 def point(width: int, members: int, images: int, batch_size: int) -> float:
     """Megabytes at most in this process, which must be new."""
     torch.set_num_threads(setting.cores())
     ensemble, inputs = setting.ensemble(width, members), setting.images(images)
+    # What building left free goes back first: adaptation would use it, and hide what it needs.
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins anew
     before = held("VmRSS")
     adapted = bacs.adapt(ensemble, inputs, "bacs", batch_size=batch_size, learning_rate=setting.LEARNING_RATE)
@@ -34,10 +43,12 @@ def point(width: int, members: int, images: int, batch_size: int) -> float:
     return held("VmHWM") - before - weights
 
 
-def measured(*numbers: int) -> float:
+def measured(numbers: tuple[int, ...], allocator: str) -> float:
     """`point` in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.performance.peak_memory", *map(str, numbers)]
-    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout)
+    environment = os.environ | ALLOCATORS[allocator]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
+    return float(done.stdout)
 
 
 def run(quick: bool) -> dict:
@@ -56,14 +67,17 @@ def run(quick: bool) -> dict:
             (width, workers, 2 * batch * several[-1], batch * n // 4) for n in ((2, 4) if quick else (1, 2, 4, 8))
         ],
     }
-    record: dict = {"threads": workers, "repeats": 1 if quick else 3, "axes": {}}
+    record: dict = {"threads": workers, "repeats": 1 if quick else 2, "axes": {}}
     for place, (axis, points) in enumerate(axes.items(), start=1):
-        found = [[measured(*numbers) for _ in range(record["repeats"])] for numbers in points]
         along = [numbers[place] for numbers in points]
-        line = fit(along, [statistics.median(each) for each in found])
-        print(f"{axis} {along}: " + ", ".join(f"{statistics.median(each):.0f} MB" for each in found), flush=True)
-        print(f"  {line.slope:.4f} MB more for one more, R^2 {line.r_squared:.3f}", flush=True)
-        record["axes"][axis] = {"points": points, "along": along, "megabytes": found} | line._asdict()
+        record["axes"][axis] = {"points": points, "along": along, "allocators": {}}
+        for allocator in ALLOCATORS:
+            found = [[measured(numbers, allocator) for _ in range(record["repeats"])] for numbers in points]
+            middle = [statistics.median(each) for each in found]
+            line = fit(along, middle)
+            print(f"{axis} {along}, allocator {allocator}: {', '.join(f'{value:.0f} MB' for value in middle)}")
+            print(f"  {line.slope:.4f} MB more for one more, R^2 {line.r_squared:.3f}", flush=True)
+            record["axes"][axis]["allocators"][allocator] = {"megabytes": found} | line._asdict()
     return record
 
 
