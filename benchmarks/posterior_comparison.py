@@ -64,6 +64,7 @@ class Cell(NamedTuple):
     method: str
     shift: str
     images: int
+    batch_size: int
     learning_rate: float | None
     pull: float | None
     data_dir: str | None
@@ -135,7 +136,7 @@ def evaluate(cell: Cell) -> None:
         return
     ensemble = opened(cell)
     shift = bacs.data.shift(f"cifar10-c/{cell.shift}/5", data_dir=cell.data_dir, limit=cell.images)
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"batch_size": cell.batch_size}
     if cell.learning_rate is not None:
         settings["learning_rate"] = cell.learning_rate
     if cell.pull is not None:
@@ -152,7 +153,8 @@ def evaluate(cell: Cell) -> None:
 
 def tuning_cells(base: Cell, variants: list[str], members: int, images: int) -> Iterator[Cell]:
     """Every setting of every row on the validation corruptions."""
-    base = base._replace(stage="tune", members=members, images=images)
+    # As many steps as the test has, on half the images.
+    base = base._replace(stage="tune", members=members, images=images, batch_size=64)
     for shift in VALIDATION:
         yield base._replace(shift=shift, method="bn")
         for rate in LEARNING_RATES:
@@ -164,11 +166,11 @@ def tuning_cells(base: Cell, variants: list[str], members: int, images: int) -> 
 
 
 def chosen(out: Path, variant: str, method: str) -> tuple[float, float | None]:
-    """Learning rate and pull of the lowest mean NLL of the ensemble over the validation corruptions."""
+    """Learning rate and pull of the lowest mean Brier score of the ensemble over the validation corruptions."""
     scores: dict[tuple[float, float | None], list[float]] = {}
     for record in records(out, "tune"):
         if (record["variant"], record["method"]) == (variant, method):
-            scores.setdefault((record["learning_rate"], record["pull"]), []).append(record["ensemble"]["nll"])
+            scores.setdefault((record["learning_rate"], record["pull"]), []).append(record["ensemble"]["brier"])
     return min(scores, key=lambda setting: float(np.mean(scores[setting])))
 
 
@@ -201,7 +203,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("prepare", "tune", "test"))
     parser.add_argument("--variants", nargs="+", default=[*DEEP, *OF_ONE], choices=[*DEEP, *OF_ONE])
     parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--tune-images", type=int, default=500)
+    parser.add_argument("--tune-images", type=int, default=1000)
     parser.add_argument("--tune-members", type=int, default=2)
     parser.add_argument("--steps", type=int, default=300, help="of short SWAG and new last layers")
     parser.add_argument("--fisher-images", type=int, default=2000)
@@ -212,7 +214,7 @@ def main() -> None:
     (options.out / "members").mkdir(exist_ok=True)
     run, out, data_dir = str(options.run), str(options.out), options.data_dir
     members = min(MEMBERS, len(bacs.load(options.run)))
-    base = Cell(run, out, "", "own", members, "", "", 0, None, None, data_dir)
+    base = Cell(run, out, "", "own", members, "", "", 0, 128, None, None, data_dir)
 
     def work(function: Any, jobs: list[Any], stage: str) -> None:
         if options.only in (None, stage):

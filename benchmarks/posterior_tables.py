@@ -63,22 +63,24 @@ def ensembles_table(tests: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def tuning_table(tuning: list[dict[str, Any]]) -> list[str]:
-    """Every setting that was tried: ensemble accuracy and NLL, mean over the validation corruptions."""
-    settings = sorted(
-        {(r["variant"], r["method"], r["learning_rate"] or 0, r["pull"] or 0) for r in tuning}, key=lambda s: s[::-1]
-    )
-    lines = ["| posterior | method | learning rate | pull | posterior_weight | Acc | NLL |", "|---|---|" + "---:|" * 5]
-    for variant, method, rate, pull in sorted(settings):
-        rows = [
-            r
-            for r in tuning
-            if (r["variant"], r["method"], r["learning_rate"] or 0, r["pull"] or 0) == (variant, method, rate, pull)
-        ]
-        weight = f"{rows[0]['settings']['posterior_weight']:.2g}" if pull else ""
-        values = [f"{rate:g}" if rate else "", f"{pull:g}" if pull else "", weight, *mean(rows, "ensemble")[:2]]
-        lines.append(f"| {variant if method == 'bacs' else ''} | {method} | {' | '.join(values)} |")
+def tuning_table(tuning: list[dict[str, Any]], names: dict[str, str] = DEEP) -> list[str]:
+    """Every setting that was tried: scores of the ensemble, mean over the validation corruptions."""
+    groups: dict[tuple[str, str, float, float], list[dict[str, Any]]] = {}
+    for record in tuning:
+        row = PLAIN.get(record["method"]) or f"BACS, {names[record['variant']]}"
+        setting = (record["method"], row, record["learning_rate"] or 0.0, record["pull"] or 0.0)
+        groups.setdefault(setting, []).append(record)
+    lines = ["| | learning rate | pull | posterior_weight | Acc | NLL | Brier |", "|---|" + "---:|" * 6]
+    order = [*PLAIN, "bacs"]
+    for (_, row, rate, pull), found in sorted(groups.items(), key=lambda group: (order.index(group[0][0]), group[0])):
+        weight = f"{found[0]['settings']['posterior_weight']:.2g}" if pull else ""
+        values = [f"{rate:g}" if rate else "", f"{pull:g}" if pull else "", weight, *mean(found, "ensemble")[:3]]
+        lines.append(f"| {row} | {' | '.join(values)} |")
     return lines
+
+
+def resnets_table(tuning: list[dict[str, Any]]) -> list[str]:
+    return tuning_table(tuning, {"own": "Fisher posterior"})
 
 
 def scales_table(record: dict[str, Any]) -> list[str]:
@@ -123,7 +125,7 @@ def main(out: Path | None, prefix: str) -> None:
         ("labels", labels_table),
         ("scales", scales_table),
         ("tuning", tuning_table),
-        ("resnets-tuning", tuning_table),
+        ("resnets-tuning", resnets_table),
         ("tests", posteriors_table),
         ("tests", ensembles_table),
     ):
