@@ -196,6 +196,18 @@ def test_cells(base: Cell, variants: list[str], members: int, images: int) -> It
                 yield here._replace(method="bn", variant=variant)
 
 
+def check_same(out: Path, options: dict[str, Any]) -> None:
+    """Ends the program if OUT was begun with other numbers: its cells would not belong together."""
+    names = ("run", "members", "images", "tune_images", "tune_members", "steps", "fisher_images")
+    ours = {name: str(options[name]) for name in names}
+    file = out / "settings.json"
+    theirs = json.loads(file.read_text()) if file.exists() else ours
+    for name in names:
+        if theirs[name] != ours[name]:
+            raise SystemExit(f"{out} was begun with {name} {theirs[name]}, now {ours[name]}: choose another folder")
+    replace(file, (json.dumps(ours, indent=1) + "\n").encode())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True)
@@ -214,6 +226,7 @@ def main() -> None:
     (options.out / "members").mkdir(exist_ok=True)
     run, out, data_dir = str(options.run), str(options.out), options.data_dir
     members = min(MEMBERS, len(bacs.load(options.run)))
+    check_same(options.out, vars(options) | {"members": members})
     base = Cell(run, out, "", "own", members, "", "", 0, 128, None, None, data_dir)
 
     def work(function: Any, jobs: list[Any], stage: str) -> None:
