@@ -1,6 +1,7 @@
 """One pass of a batch through a model, with errors that name what does not fit."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -25,14 +26,14 @@ def logits_of(output: Any) -> Tensor:
     )
 
 
-def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None) -> Tensor:
+def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None, *, compiled: bool = False) -> Tensor:
     """Finite logits [batch, classes], restricted to the classes of the mask.
 
     A masked class takes no part in softmax or entropy: its column is left out, not set to -inf, so that
     gradients stay finite.
     """
     try:
-        logits = logits_of(model(inputs))
+        logits = logits_of(_compiled_call()(model, inputs) if compiled else model(inputs))
     except (RuntimeError, ValueError, IndexError) as error:
         raise _explained(error, model, inputs) from error
     if not torch.isfinite(logits).all():
@@ -41,6 +42,12 @@ def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None) 
             "(a smaller learning_rate helps)"
         )
     return logits if class_mask is None else logits[:, class_mask.to(logits.device)]
+
+
+@cache
+def _compiled_call() -> Callable[[nn.Module, Tensor], Any]:
+    """`model(inputs)` compiled. One function for all models: weights are its inputs, so equal members compile once."""
+    return torch.compile(lambda model, inputs: model(inputs))
 
 
 def try_out(model: nn.Module, inputs: Tensor) -> Tensor:
@@ -65,6 +72,9 @@ def try_out(model: nn.Module, inputs: Tensor) -> Tensor:
 
 def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        cause = " ".join(str(error).split("\n\n")[0].split())
+        return RuntimeError(f"torch.compile failed on {type(model).__name__}: {cause} (compile=False does without)")
     if "more than 1 value per channel" in reason:
         return ValueError(
             f"batch statistics need more than one value a channel, got inputs of shape {list(inputs.shape)}; "

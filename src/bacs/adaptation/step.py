@@ -43,10 +43,12 @@ class Adapter:
         momentum: float,
         optimizer: str,
         class_mask: Tensor | None = None,
+        compiled: bool = False,
     ) -> None:
         self.model = model
         self.params = params
         self.class_mask = class_mask
+        self._compiled = compiled
         self._objective, self._log_q, self._proximal = objective, log_q, proximal
         self._posterior_weight, self._posterior_step = posterior_weight, posterior_step
         self._learning_rate, self._momentum = learning_rate, momentum
@@ -65,7 +67,7 @@ class Adapter:
 
     def step(self, inputs: Tensor) -> Tensor:
         """Takes one step on a batch; returns its logits from before the step. Raises before any change."""
-        logits = forward(self.model, inputs, self.class_mask)
+        logits = forward(self.model, inputs, self.class_mask, compiled=self._compiled)
         if not logits.requires_grad:
             raise ValueError(
                 f"no gradient reaches the adapted parameters of {type(self.model).__name__}: does its forward run "

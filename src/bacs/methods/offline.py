@@ -34,6 +34,7 @@ def adapt(
     class_mask: Tensor | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,
+    compile: bool = False,
     on_batch: OnBatch = lambda count: None,
 ) -> Ensemble:
     """An ensemble adapted to unlabelled images, ready to predict; the one given stays as it is, bit for bit.
@@ -49,6 +50,7 @@ def adapt(
             statistics `accumulated` over `images` in one more pass, for predictions on single images.
         class_mask: True for each class that can occur; the others get probability 0.
         seed: order of the images. Equal calls give equal results.
+        compile: run the steps through `torch.compile`; equal members compile once (docs/performance.md).
         on_batch: hears the number of images of every step, for progress bars.
     """
     settings = Settings(learning_rate, posterior_weight, momentum, optimizer, posterior_step, min_variance)
@@ -72,6 +74,7 @@ def adapt(
             class_mask=source.class_mask,
             seed=seed,
             device=device,
+            compiled=compile,
             on_batch=on_batch,
         )
 
@@ -93,12 +96,13 @@ def adapt_member(
     class_mask: Tensor | None,
     seed: int,
     device: torch.device | str | None,
+    compiled: bool,
     on_batch: OnBatch,
 ) -> Member:
     """One member adapted on its own. Its image order depends on the seed alone, not on its place in the ensemble."""
     adapted = copied(member, device)
     generator = torch.Generator().manual_seed(seed)
-    adapter = adapter_for(adapted, method, settings, class_mask)
+    adapter = adapter_for(adapted, method, settings, class_mask, compiled=compiled)
     if adapter is not None:
         offline.adapt_epochs(
             adapter,

@@ -35,10 +35,11 @@ class Stream:
         method: str | Method,
         settings: Settings,
         device: torch.device | str | None = None,
+        compiled: bool = False,
     ) -> None:
         self.source = ensemble
         self.settings = settings
-        self._device = device
+        self._device, self._compiled = device, compiled
         self.method_name, self._method = find(method)
         self.reset()
 
@@ -48,7 +49,8 @@ class Stream:
         self._live = []
         for member in self.source.members:
             own = copied(member, self._device)
-            self._live.append(Live(own, adapter_for(own, self._method, self.settings, self.source.class_mask)))
+            mask = self.source.class_mask
+            self._live.append(Live(own, adapter_for(own, self._method, self.settings, mask, compiled=self._compiled)))
 
     def step(self, batch: Any) -> Tensor:
         """Probabilities [batch, classes] of the arriving batch; then every member takes one step on it.
@@ -133,7 +135,8 @@ def stream(
     min_variance: float = 1e-12,
     class_mask: Tensor | None = None,
     device: torch.device | str | None = None,
+    compile: bool = False,
 ) -> Stream:
     """A stream that predicts and adapts batch by batch; arguments as in `bacs.adapt`."""
     settings = Settings(learning_rate, posterior_weight, momentum, optimizer, posterior_step, min_variance)
-    return Stream(with_class_mask(ensemble, class_mask), method, settings, device)
+    return Stream(with_class_mask(ensemble, class_mask), method, settings, device, compile)

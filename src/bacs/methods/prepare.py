@@ -35,7 +35,9 @@ def copied(member: Member, device: torch.device | str | None) -> Member:
     return replace(member, model=arrange(model, layout_of(model)))
 
 
-def adapter_for(member: Member, method: Method, settings: Settings, class_mask: Tensor | None) -> Adapter | None:
+def adapter_for(
+    member: Member, method: Method, settings: Settings, class_mask: Tensor | None, *, compiled: bool = False
+) -> Adapter | None:
     """The adapter of this member's model under a method, None if the method changes no parameter."""
     norm_statistics.use(member.model, "batch" if method.statistics == "test" else "source")
     if method.statistics == "test" and not batch_norm_layers(member.model):
@@ -62,6 +64,7 @@ def adapter_for(member: Member, method: Method, settings: Settings, class_mask: 
         momentum=settings.momentum,
         optimizer=settings.optimizer,
         class_mask=class_mask,
+        compiled=compiled,
     )
 
 
