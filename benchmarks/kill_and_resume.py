@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from bacs.engine import Place
 from bacs.training.recipe import parse
 from bacs.training.run import train
 
@@ -32,7 +33,7 @@ torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)  # loads what ever
 
 def work(recipe, out):
     torch.set_num_threads(1)
-    train(recipe, out, workers=1, threads=1, console=Console(file=io.StringIO()))
+    train(recipe, out, place=Place(workers=1), console=Console(file=io.StringIO()))
 
 
 def child(recipe, out, seconds=None):

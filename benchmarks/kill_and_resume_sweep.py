@@ -31,6 +31,7 @@ from rich.console import Console
 import bacs
 from bacs.benchmark import plan, records, sweep
 from bacs.benchmark.recipe import parse
+from bacs.engine import Place
 from bacs.parameters import read
 from bacs.posteriors import swag_diag
 
@@ -70,7 +71,7 @@ def work(recipe, run, out, engine, address, log):
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
         summary = sweep(
-            recipe, run, out, engine=engine, address=address, workers=2, console=Console(file=io.StringIO())
+            recipe, run, out, place=Place(engine, workers=2, address=address), console=Console(file=io.StringIO())
         )
     os._exit(1 if summary.failed else 0)
 

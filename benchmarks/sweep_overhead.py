@@ -23,6 +23,7 @@ from rich.console import Console
 
 import bacs
 from bacs.benchmark import plan, read, records, source, sweep
+from bacs.engine import Place
 from bacs.inputs import batches
 
 
@@ -53,7 +54,9 @@ def sweep_seconds(recipe, run, data_dir):
     source.opened.cache_clear()  # reading the run is part of it
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        summary = sweep(recipe, run, folder, workers=1, data_dir=data_dir, console=Console(file=io.StringIO()))
+        summary = sweep(
+            recipe, run, folder, place=Place(workers=1), data_dir=data_dir, console=Console(file=io.StringIO())
+        )
         seconds = time.perf_counter() - began
         assert not summary.failed, summary.failed
         spent = [record["seconds"] for record in records(folder)]

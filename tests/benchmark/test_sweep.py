@@ -17,6 +17,7 @@ from rich.console import Console
 import bacs
 from bacs.benchmark import images, plan, records, source, store, sweep
 from bacs.benchmark.recipe import parse
+from bacs.engine import Place
 from bacs.errors import DataError, RunError
 from tiny import scores_of, tiny_ensemble
 
@@ -26,7 +27,7 @@ def quiet():
 
 
 def run(recipe, run_folder, out, **options):
-    return sweep(recipe, run_folder, out, **({"workers": 1, "console": quiet()} | options))
+    return sweep(recipe, run_folder, out, **({"place": Place(workers=1), "console": quiet()} | options))
 
 
 def by_cell(out):
@@ -124,7 +125,7 @@ def test_finished_cells_are_left_alone_and_new_ones_added(recipe, run_folder, tm
 def test_several_workers_give_the_same_records_and_share_one_making_of_images(recipe, run_folder, tmp_path):
     one = replace(recipe, corruptions=("fog",), methods=("vanilla", "bn", "tent", "bacs", "bacs-no-posterior"))
     assert run(one, run_folder, tmp_path / "one").finished == 5
-    assert run(one, run_folder, tmp_path / "two", workers=2).finished == 5
+    assert run(one, run_folder, tmp_path / "two", place=Place(workers=2)).finished == 5
     assert scores_of(tmp_path / "one") == scores_of(tmp_path / "two")
 
 
@@ -215,7 +216,7 @@ def test_a_killed_worker_costs_no_cell(recipe, run_folder, tmp_path):
 
     thread = threading.Thread(target=kill_one)
     thread.start()
-    summary = run(replace(recipe, methods=("bacs",), epochs=(20,)), run_folder, out, workers=2)
+    summary = run(replace(recipe, methods=("bacs",), epochs=(20,)), run_folder, out, place=Place(workers=2))
     thread.join()
     assert len(killed) == 1
     assert summary == (2, 0, 2, {})
@@ -244,7 +245,7 @@ def test_ray_that_is_not_there_is_no_failure_of_cells(recipe, run_folder, tmp_pa
 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(RunError, match="engine 'ray' needs Ray"):
-        run(recipe, run_folder, tmp_path / "out", engine="ray")
+        run(recipe, run_folder, tmp_path / "out", place=Place("ray"))
     assert records(tmp_path / "out") == []
 
 
@@ -272,7 +273,7 @@ def test_progress_counts_work_and_not_cells(recipe, run_folder, tmp_path):
 )
 def test_wrong_options_are_named(recipe, run_folder, tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        run(recipe, run_folder, tmp_path / "out", **options)
+        run(recipe, run_folder, tmp_path / "out", place=Place(**options))
 
 
 def test_a_stream_is_no_run(recipe, run_folder, tmp_path):

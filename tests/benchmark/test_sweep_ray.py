@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from bacs.benchmark import plan, records, sweep
+from bacs.engine import Place
 from tiny import scores_of
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -47,23 +48,23 @@ def longer(recipe):
 
 
 def test_records_are_those_of_local_processes(cluster, recipe, run_folder, tmp_path):
-    local = sweep(recipe, run_folder, tmp_path / "local", workers=1, console=quiet())
-    ray = sweep(recipe, run_folder, tmp_path / "ray", engine="ray", console=quiet())
+    local = sweep(recipe, run_folder, tmp_path / "local", place=Place(workers=1), console=quiet())
+    ray = sweep(recipe, run_folder, tmp_path / "ray", place=Place("ray"), console=quiet())
     assert local == ray == (8, 0, 8, {})
     assert scores_of(tmp_path / "local") == scores_of(tmp_path / "ray")
     assert sorted(file.name for file in (tmp_path / "ray").iterdir()) == ["records", "sweep.json"]
-    assert sweep(recipe, run_folder, tmp_path / "ray", engine="ray", console=quiet()).skipped == 8
+    assert sweep(recipe, run_folder, tmp_path / "ray", place=Place("ray"), console=quiet()).skipped == 8
 
 
 def test_a_cell_that_fails_is_recorded_there_too(cluster, recipe, run_folder, tmp_path):
     wild = replace(recipe, methods=("bn", "bacs-no-posterior"), method={"bacs-no-posterior": {"learning_rate": 1e30}})
-    summary = sweep(wild, run_folder, tmp_path / "out", engine="ray", console=quiet())
+    summary = sweep(wild, run_folder, tmp_path / "out", place=Place("ray"), console=quiet())
     assert (summary.finished, len(summary.failed)) == (2, 2)
     assert sum(record["error"] is not None for record in records(tmp_path / "out")) == 2
 
 
 def test_a_killed_worker_and_a_killed_raylet_cost_no_cell(cluster, longer, run_folder, tmp_path):
-    sweep(longer, run_folder, tmp_path / "local", workers=1, console=quiet())
+    sweep(longer, run_folder, tmp_path / "local", place=Place(workers=1), console=quiet())
     out = tmp_path / "out"
     killed = []
 
@@ -79,7 +80,7 @@ def test_a_killed_worker_and_a_killed_raylet_cost_no_cell(cluster, longer, run_f
 
     thread = threading.Thread(target=harm)
     thread.start()
-    summary = sweep(longer, run_folder, out, engine="ray", console=quiet())
+    summary = sweep(longer, run_folder, out, place=Place("ray"), console=quiet())
     thread.join()
     assert killed == ["worker", "raylet"]
     assert summary == (8, 0, 8, {})

@@ -12,6 +12,7 @@ from bacs.benchmark import plan, records, tune
 from bacs.benchmark.recipe import parse as parse_sweep
 from bacs.benchmark.sweep import about, run_cells
 from bacs.corruptions import VALIDATION
+from bacs.engine import Place
 from bacs.errors import RecipeError, RunError
 from bacs.report.heat_map import heat_map
 
@@ -123,7 +124,7 @@ def test_every_point_has_its_own_record_with_its_own_settings(run_folder, tmp_pa
     grid = {"learning_rate": [0.001, 0.1], "posterior_weight": [0.0001, 1.0]}
     recipe = tune.parse({"data": "fashion-mnist-part-c", "corruptions": ["spatter"], "limit": 32, "grid": grid})
     described = about(recipe.as_json(), run_folder, kind="tune")
-    options = {"varied": tune.GRID, "workers": 1, "console": Console(file=io.StringIO())}
+    options = {"varied": tune.GRID, "place": Place(workers=1), "console": Console(file=io.StringIO())}
     assert run_cells(tune.cells(recipe), described, run_folder, tmp_path / "out", **options).finished == 4
     assert run_cells(tune.cells(recipe), described, run_folder, tmp_path / "out", **options).skipped == 4
     found = records(tmp_path / "out")

@@ -20,7 +20,8 @@ from PIL import Image
 from rich.console import Console
 
 import bacs
-from bacs import checkpoints, engine
+from bacs import checkpoints
+from bacs.engine import Place, place
 from bacs.errors import BacsError, CheckpointError, DataError, RecipeError, RunError
 from bacs.training import folder, member, recipe, watch
 from bacs.training.run import train
@@ -36,7 +37,7 @@ def plan(recipe_file):
 def run(plan, out, **arguments):
     """Trains in this process; what would be shown to a person."""
     shown = io.StringIO()
-    train(plan, out, **({"workers": 1, "threads": 1, "console": Console(file=shown)} | arguments))
+    train(plan, out, **({"place": Place(workers=1), "console": Console(file=shown)} | arguments))
     return shown.getvalue()
 
 
@@ -147,7 +148,7 @@ def test_a_killed_worker_is_replaced_and_the_result_is_the_same(plan, tmp_path):
 
     killer = threading.Thread(target=kill_the_first_worker_that_has_begun)
     killer.start()
-    run(plan, tmp_path / "run", workers=2)
+    run(plan, tmp_path / "run", place=Place(workers=2))
     killer.join()
     assert len(killed) == 1
     run(plan, tmp_path / "whole")
@@ -250,15 +251,15 @@ def test_wrong_arguments_are_named(plan, tmp_path):
     with pytest.raises(ValueError, match="checkpoint_every must be at least 1, got 0"):
         run(plan, tmp_path / "run", checkpoint_every=0)
     with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
-        run(plan, tmp_path / "run", workers=0)
+        run(plan, tmp_path / "run", place=Place(workers=0))
 
 
 def test_a_device_that_is_not_there_is_said_before_anything_is_made(plan, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="device must be cpu or cuda, got 'gpu'"):
-        run(plan, tmp_path / "run", device="gpu")
+        run(plan, tmp_path / "run", place=Place(device="gpu"))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RunError, match="device 'cuda' is not available: it needs a GPU"):
-        run(plan, tmp_path / "run", device="cuda")
+        run(plan, tmp_path / "run", place=Place(device="cuda"))
     assert not (tmp_path / "run").exists()
 
 
@@ -266,9 +267,9 @@ def test_members_are_spread_over_the_gpus_of_this_machine(plan, tmp_path, monkey
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     started = {}
-    monkeypatch.setattr(engine, "run", lambda function, jobs, **arguments: started.update(jobs=jobs, **arguments))
+    monkeypatch.setattr(place, "run", lambda function, jobs, **arguments: started.update(jobs=jobs, **arguments))
     with pytest.raises(CheckpointError):  # nothing was trained
-        run(recipe.parse(plan.as_json() | {"members": 3}), tmp_path / "run", device="cuda", workers=None)
+        run(recipe.parse(plan.as_json() | {"members": 3}), tmp_path / "run", place=Place(device="cuda"))
     assert [job.device for job in started["jobs"]] == ["cuda:0", "cuda:1", "cuda:0"]
     assert started["workers"] == 2
 

@@ -37,6 +37,7 @@ class CellJob:
     about_run: dict[str, Any]
     data_dir: Path
     device: str = "cpu"
+    compile: bool = False
 
 
 def run_cell(job: CellJob) -> dict[str, Any] | None:
@@ -109,6 +110,7 @@ def passes(job: CellJob, ensemble: Ensemble, shift: Shift, beat: Any) -> Iterato
         protocol=cell.protocol,
         class_mask=None if shift.class_mask is None else torch.as_tensor(shift.class_mask),
         device=job.device,
+        compile=job.compile,
         on_batch=beat,
         **offline,
         **cell.settings,
@@ -163,4 +165,5 @@ def _common(job: CellJob) -> dict[str, Any]:
         "versions": versions | {"python": platform.python_version()},
         "run": job.about_run,
         "device": job.device,
+        "compile": job.compile,
     }

@@ -1,7 +1,6 @@
 """`sweep`: the cells of a recipe on this machine or a cluster, each stored as it is finished."""
 
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,16 +10,14 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from bacs import data
-from bacs import engine as engines
 from bacs.benchmark import images, source, store, watch
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.measure import CellJob, failed, run_cell
 from bacs.benchmark.plan import plan
 from bacs.benchmark.recipe import Recipe
 from bacs.data.locate import data_root
-from bacs.engine import Outcome
+from bacs.engine import HERE, Outcome, Place
 from bacs.errors import DataError, RunError
-from bacs.training.run import check_device
 
 
 class Summary(NamedTuple):
@@ -32,8 +29,8 @@ class Summary(NamedTuple):
 
 def sweep(recipe: Recipe, run: str | Path, out: str | Path, **options: Any) -> Summary:
     """How it went; `bacs.benchmark.records(out)` has the records themselves, at any time. Options as in `run_cells`."""
-    place = Path(run)
-    return run_cells(plan(recipe), about(recipe.as_json(), place), place, Path(out), **options)
+    source = Path(run)
+    return run_cells(plan(recipe), about(recipe.as_json(), source), source, Path(out), **options)
 
 
 def about(recipe: Mapping[str, Any], run: Path, kind: str = "sweep") -> dict[str, Any]:
@@ -48,13 +45,10 @@ def run_cells(
     out: Path,
     *,
     varied: Sequence[str] = (),
-    engine: str = "local",
-    workers: int | None = None,
-    threads: int = 1,
-    address: str | None = None,
+    place: Place = HERE,
     data_dir: str | Path | None = None,
     download: bool = False,
-    device: str = "cpu",
+    compile: bool = False,
     console: Console | None = None,
 ) -> Summary:
     """Runs the cells that have no record yet. Calling again with the same arguments is how a sweep is resumed.
@@ -63,22 +57,16 @@ def run_cells(
 
     Args:
         varied: settings in which records of one method may differ.
-        engine: `local` or `ray`; see `bacs.engine.run`.
-        workers: cells that run at the same time; None: one for every core, or every GPU.
-        threads: of torch in each of them. With 1, records agree bit for bit.
+        place: where cells run, each as a job of its own.
         download: fetch data sets that are missing.
-        device: `cpu` or `cuda`; cells are spread over the GPUs of this machine.
+        compile: adapt through `torch.compile`.
     """
-    for name, value in (("workers", workers), ("threads", threads)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    gpus = check_device(device, engine)
+    place.check()
     root = data_root(data_dir)
     finished = set(store.check(out, about, cells, varied=varied))
     todo = in_order([cell for cell in cells if cell.id not in finished])
     if todo:
         check_shifts(todo, run, about["run"]["sha256"], root, download=download)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with store.locked(out), store.working(out) as working:
         store.begin(out, about)
         jobs = [
@@ -89,25 +77,18 @@ def run_cells(
                 run.absolute(),
                 dict(about["run"]),
                 root.absolute(),
-                f"cuda:{turn % gpus}" if gpus else device,
+                place.device_of(turn),
+                compile,
             )
             for turn, cell in enumerate(todo)
         ]
-        errors = _run(
-            jobs,
-            console or Console(stderr=True),
-            engine=engine,
-            workers=max(1, min(workers or gpus or cores, len(jobs))),
-            threads=threads,
-            gpus=1 if device.startswith("cuda") else 0,
-            address=address,
-        )
+        errors = _run(jobs, place, console or Console(stderr=True))
     return Summary(len(cells), len(cells) - len(todo), len(todo) - len(errors), errors)
 
 
 def in_order(cells: Sequence[Cell]) -> list[Cell]:
     """Shift by shift, to keep few images at a time; of one shift the longest first, to let workers end together."""
-    shifts = {shift: place for place, shift in enumerate(dict.fromkeys(cell.shift for cell in cells))}
+    shifts = {shift: turn for turn, shift in enumerate(dict.fromkeys(cell.shift for cell in cells))}
     return sorted(cells, key=lambda cell: (shifts[cell.shift], -cell.cost))
 
 
@@ -134,7 +115,7 @@ def check_shifts(cells: Sequence[Cell], run: Path, sha256: str, root: Path, *, d
         raise problem
 
 
-def _run(jobs: Sequence[CellJob], console: Console, **options: Any) -> dict[str, str]:
+def _run(jobs: Sequence[CellJob], place: Place, console: Console) -> dict[str, str]:
     """Errors by cell, after all jobs have come to an end."""
     if not jobs:
         return {}
@@ -159,7 +140,7 @@ def _run(jobs: Sequence[CellJob], console: Console, **options: Any) -> dict[str,
 
     with watch.watching(working, [job.cell for job in jobs], console) as watched:
         try:
-            engines.run(run_cell, jobs, on_result=on_result, **options)
+            place.run(run_cell, jobs, on_result=on_result)
         except RunError:
             if ended < len(jobs):  # not the failure of a cell, which has its record
                 raise

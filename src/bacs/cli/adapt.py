@@ -16,6 +16,7 @@ from tyro.conf import Positional
 
 from bacs import checkpoints
 from bacs.data import Pictures, pictures
+from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.methods import METHODS, Stream, load
 from bacs.methods.catalogue import find
@@ -27,7 +28,6 @@ from bacs.predictions.screen import lines
 from bacs.predictions.table import tabulate
 from bacs.predictions.uncertainty import check_coverage
 from bacs.predictions.writers import check_out
-from bacs.training.run import check_device
 
 
 def adapt(
@@ -158,7 +158,7 @@ def opened(
     model: str | None,
 ) -> Ensemble | Stream:
     """What is to be adapted: an ensemble, or online a stream that begins or goes on."""
-    check_device(device, "local")
+    Place(device=device).check()
     found = load(run, model=model)
     if isinstance(found, Stream):
         return _continued(found, method, settings, online=online, device=device, size=size)

@@ -12,6 +12,7 @@ from tyro.conf import Positional
 from bacs import checkpoints as files
 from bacs.data import load as load_data
 from bacs.data.image_set import ImageSet
+from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import RunError
 from bacs.metrics import accuracy
@@ -22,7 +23,6 @@ from bacs.pretrained import source
 from bacs.pretrained.checkpoint import open_checkpoint
 from bacs.pretrained.fisher import too_little
 from bacs.pretrained.make import AUGMENTATIONS, Plan, make, work
-from bacs.training.run import check_device
 
 SCORED = 1000  # source images on which each member is tried in the end
 
@@ -117,7 +117,7 @@ def posterior(
     if not checkpoints:
         raise ValueError("checkpoints must name at least one, got none")
     check_out(out)
-    check_device(device, "local")
+    Place(device=device).check()
     preprocessing = Preprocessing(mean, std) if mean or std else None
     opened = [
         open_checkpoint(path, model=model, arguments=model_arguments, preprocessing=preprocessing)

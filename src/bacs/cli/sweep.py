@@ -4,7 +4,7 @@ import json as json_format
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -14,6 +14,7 @@ from bacs.benchmark import store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.plan import plan
 from bacs.benchmark.sweep import Summary, about, run_cells
+from bacs.engine import HERE, Place
 
 
 def sweep(
@@ -23,13 +24,10 @@ def sweep(
     out: Path,
     settings: Path | None = None,
     limit: int | None = None,
-    engine: Literal["local", "ray"] = "local",
-    workers: int | None = None,
-    threads: int = 1,
-    address: str | None = None,
+    place: tyro.conf.OmitArgPrefixes[Place] = HERE,
     data_dir: Path | None = None,
     download: bool = False,
-    device: str = "cpu",
+    compile: bool = False,
     dry_run: bool = False,
     json: bool = False,
 ) -> int:
@@ -43,13 +41,9 @@ def sweep(
         out: Folder of the records; bacs report makes tables and figures of it.
         settings: TOML file with [method.<name>] tables that go before the recipe's, such as bacs tune writes.
         limit: The first images of each shift only; goes before the recipe's.
-        engine: Where cells run: processes on this machine, or a Ray cluster.
-        workers: Cells that run at the same time on this machine; by default one for every core.
-        threads: Threads of each. With 1, records agree bit for bit.
-        address: Address of the Ray cluster; without one, a running cluster is taken, else one is started here.
         data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
         download: Fetch data sets that are missing.
-        device: cpu or cuda.
+        compile: Adapt through torch.compile: faster steps after a minute of compiling, once for all cells.
         dry_run: List what would run, and do nothing.
         json: Print what was done (or would be) as JSON to standard output.
     """
@@ -65,13 +59,10 @@ def sweep(
             described,
             run,
             out,
-            engine=engine,
-            workers=workers,
-            threads=threads,
-            address=address,
+            place=place,
             data_dir=data_dir,
             download=download,
-            device=device,
+            compile=compile,
             console=console,
         )
     except KeyboardInterrupt:

@@ -4,11 +4,12 @@ import os
 import sys
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
+from bacs.engine import HERE, Place
 from bacs.errors import BacsError
 from bacs.training import curves, distributed, folder
 from bacs.training import recipe as recipes
@@ -20,13 +21,9 @@ def train(
     *,
     out: Path,
     members: tuple[int, ...] = (),
-    engine: Literal["local", "ray"] = "local",
-    workers: int | None = None,
-    threads: int = 1,
-    address: str | None = None,
+    place: tyro.conf.OmitArgPrefixes[Place] = HERE,
     data_dir: Path | None = None,
     download: bool = False,
-    device: str = "cpu",
     checkpoint_every: int = 1,
     tensorboard: bool = False,
     json: bool = False,
@@ -39,13 +36,8 @@ def train(
         recipe: TOML file that says how to train; recipes/ has those of the paper and small ones.
         out: Folder of the run. bacs.load(out) opens the members that are finished, at any time.
         members: Which members to train here, such as 0 1 2; all by default. Copy finished folders together.
-        engine: Where members train: processes on this machine, or a Ray cluster.
-        workers: Members that train at the same time on this machine; by default one for every core.
-        threads: Threads of each. With 1, runs agree bit for bit; more are slow on a machine that others use too.
-        address: Address of the Ray cluster.
         data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
         download: Fetch the data set if it is missing.
-        device: cpu or cuda.
         checkpoint_every: Epochs between checkpoints.
         tensorboard: Also write event files for TensorBoard into the run's folder.
         json: Print the scores of the finished members as JSON to standard output.
@@ -55,19 +47,15 @@ def train(
     chosen = list(members) or None
     try:
         if distributed.launched():
-            distributed.train(plan, out, members=chosen, data_dir=data_dir, device=device, console=console)
+            distributed.train(plan, out, members=chosen, data_dir=data_dir, device=place.device, console=console)
         else:
             train_ensemble(
                 plan,
                 out,
                 members=chosen,
-                engine=engine,
-                workers=workers,
-                threads=threads,
-                address=address,
+                place=place,
                 data_dir=data_dir,
                 download=download,
-                device=device,
                 checkpoint_every=checkpoint_every,
                 use_tensorboard=tensorboard,
                 console=console,

@@ -15,6 +15,7 @@ from bacs.benchmark.sweep import about, run_cells
 from bacs.benchmark.tune import Choice, TuneRecipe
 from bacs.checkpoints import replace
 from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
+from bacs.engine import HERE, Place
 from bacs.errors import BacsError
 from bacs.report.heat_map import heat_map
 from bacs.report.rows import COLUMNS, ENSEMBLE
@@ -27,13 +28,10 @@ def tune(
     out: Path,
     criterion: Literal["accuracy", "nll", "brier", "ece"] | None = None,
     limit: int | None = None,
-    engine: Literal["local", "ray"] = "local",
-    workers: int | None = None,
-    threads: int = 1,
-    address: str | None = None,
+    place: tyro.conf.OmitArgPrefixes[Place] = HERE,
     data_dir: Path | None = None,
     download: bool = False,
-    device: str = "cpu",
+    compile: bool = False,
     dry_run: bool = False,
     json: bool = False,
 ) -> int:
@@ -49,13 +47,9 @@ def tune(
         out: Folder of the records.
         criterion: Score of the ensemble that decides; goes before the recipe's. Another one needs no new records.
         limit: The first images of each shift only; goes before the recipe's.
-        engine: Where cells run: processes on this machine, or a Ray cluster.
-        workers: Cells that run at the same time on this machine; by default one for every core.
-        threads: Threads of each. With 1, records agree bit for bit.
-        address: Address of the Ray cluster; without one, a running cluster is taken, else one is started here.
         data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
         download: Fetch data sets that are missing.
-        device: cpu or cuda.
+        compile: Adapt through torch.compile: faster steps after a minute of compiling, once for all cells.
         dry_run: List what would run, and do nothing.
         json: Print the choice and the whole grid as JSON to standard output.
     """
@@ -71,13 +65,10 @@ def tune(
             run,
             out,
             varied=tuning.GRID,
-            engine=engine,
-            workers=workers,
-            threads=threads,
-            address=address,
+            place=place,
             data_dir=data_dir,
             download=download,
-            device=device,
+            compile=compile,
             console=console,
         )
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """Independent jobs on several processes or machines: one function, many arguments, results as they finish."""
 
 from bacs.engine.outcome import Outcome
+from bacs.engine.place import HERE, Place
 from bacs.engine.run import ENGINES, run
 
-__all__ = ["ENGINES", "Outcome", "run"]
+__all__ = ["ENGINES", "HERE", "Outcome", "Place", "run"]

@@ -1,0 +1,75 @@
+"""Where the members of a training run and the cells of a sweep are computed."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from bacs.engine.outcome import Outcome
+from bacs.engine.run import run
+from bacs.errors import RunError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Machines, processes and devices for independent jobs."""
+
+    engine: Literal["local", "ray"] = "local"
+    """Processes on this machine, or a Ray cluster."""
+    workers: int | None = None
+    """Jobs that run at the same time on this machine; by default one for every core, or every GPU."""
+    threads: int = 1
+    """Threads of each job. With 1, results agree bit for bit; more are slow on a machine that others use too."""
+    address: str | None = None
+    """Address of the Ray cluster; without one, a running cluster is taken, else one is started here."""
+    device: str = "cpu"
+    """cpu or cuda; jobs are spread over the GPUs of this machine."""
+
+    def check(self) -> None:
+        """Raises, before any work is done, for numbers and devices that cannot be."""
+        for name, value in (("workers", self.workers), ("threads", self.threads)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        try:
+            kind = torch.device(self.device).type
+        except RuntimeError:
+            raise ValueError(f"device must be cpu or cuda, got {self.device!r}") from None
+        if kind == "cuda" and self.engine == "local" and not torch.cuda.is_available():
+            raise RunError(f"device {self.device!r} is not available: it needs a GPU and a torch built for CUDA")
+
+    def device_of(self, turn: int) -> str:
+        """The device of one job after another. Ray gives each job a GPU of its own."""
+        gpus = self._gpus()
+        return f"cuda:{turn % gpus}" if gpus else self.device
+
+    def run(
+        self,
+        function: Callable[[Any], Any],
+        jobs: Sequence[Any],
+        *,
+        on_result: Callable[[Outcome], None] = lambda outcome: None,
+    ) -> list[Any]:
+        """`bacs.engine.run` here."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return run(
+            function,
+            jobs,
+            engine=self.engine,
+            workers=max(1, min(self.workers or self._gpus() or cores, len(jobs))),
+            threads=self.threads,
+            gpus=1 if self.device.startswith("cuda") else 0,
+            address=self.address,
+            on_result=on_result,
+        )
+
+    def _gpus(self) -> int:
+        """How many GPUs of this machine jobs are spread over."""
+        kind = torch.device(self.device)
+        spread = kind.type == "cuda" and kind.index is None and self.engine == "local"
+        return torch.cuda.device_count() if spread else 0
+
+
+HERE = Place()
+"""This machine, one job for every core."""
