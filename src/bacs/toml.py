@@ -2,9 +2,10 @@
 
 import tomllib
 import types
+from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args, get_origin, get_type_hints
 
 from bacs.errors import RecipeError
 
@@ -25,6 +26,14 @@ def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
     if verb is not None and len(found) == 1 and verb not in found:
         raise RecipeError(f"{file}: this is a recipe for bacs {found.pop()}, not for bacs {verb}")
     return table
+
+
+def check_recipe(table: dict[str, Any], recipe: type) -> None:
+    """Raises for keys and values that are not those of a recipe's dataclass."""
+    known = fields(recipe)
+    required = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
+    check_keys("the recipe", table, [f.name for f in known], required=required)
+    check_types(table, get_type_hints(recipe))
 
 
 def check_keys(where: str, table: dict[str, Any], known: list[str], *, required: list[str]) -> None:

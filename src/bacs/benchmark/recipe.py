@@ -1,6 +1,6 @@
 """Recipes of sweeps: one TOML file says which methods meet which shifts. Validated once, here."""
 
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -12,7 +12,7 @@ from bacs.errors import RecipeError
 from bacs.methods.catalogue import METHODS
 from bacs.methods.evaluate import PROTOCOLS
 from bacs.methods.settings import Settings
-from bacs.toml import check_keys, check_types, near
+from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
 
 CORRUPTIBLE_C = [f"{name}-c" for name in CORRUPTIBLE]
@@ -87,10 +87,7 @@ def read(path: str | Path, *, settings: str | Path | None = None, limit: int | N
 
 def parse(table: dict[str, Any]) -> Recipe:
     """The recipe of a table, with every value checked."""
-    names = [f.name for f in fields(Recipe)]
-    required = [f.name for f in fields(Recipe) if f.default is MISSING and f.default_factory is MISSING]
-    check_keys("the recipe", table, names, required=required)
-    check_types(table, get_type_hints(Recipe))
+    check_recipe(table, Recipe)
     if ("shifts" in table) == ("data" in table):
         raise RecipeError("the recipe must name its shifts by one of the keys 'shifts' and 'data'")
     for key in ("corruptions", "severities", "published"):

@@ -4,9 +4,9 @@ The 15 test corruptions are refused: a choice made on them would be reported as 
 """
 
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bacs.corruptions import VALIDATION
 from bacs.errors import RecipeError, RunError
 from bacs.methods.catalogue import METHODS
 from bacs.methods.evaluate import PROTOCOLS, SCORES
-from bacs.toml import check_keys, check_types, near
+from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
 
 GRID = ("learning_rate", "posterior_weight")
@@ -73,10 +73,7 @@ def read(path: str | Path, *, limit: int | None = None, criterion: str | None = 
 
 def parse(table: dict[str, Any]) -> TuneRecipe:
     """The recipe of a table, with every value checked."""
-    names = [f.name for f in fields(TuneRecipe)]
-    required = [f.name for f in fields(TuneRecipe) if f.default is MISSING]
-    check_keys("the recipe", table, names, required=required)
-    check_types(table, get_type_hints(TuneRecipe))
+    check_recipe(table, TuneRecipe)
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     return checked(TuneRecipe(**values))
 

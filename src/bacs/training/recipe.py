@@ -1,13 +1,13 @@
 """Recipes: one TOML file says how an ensemble is trained. Validated once, here; unknown keys are errors."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from bacs.errors import RecipeError
 from bacs.preprocessing import Preprocessing
-from bacs.toml import check_keys, check_types, near
+from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
 from bacs.training.augment import Identity, PadCropFlip
 from bacs.training.files import RandomResizedCrop
@@ -94,10 +94,7 @@ def read(path: str | Path) -> Recipe:
 
 def parse(table: dict[str, Any]) -> Recipe:
     """The recipe of a table, with every value checked."""
-    names = [f.name for f in fields(Recipe)]
-    required = [f.name for f in fields(Recipe) if f.default is MISSING and f.default_factory is MISSING]
-    check_keys("the recipe", table, names, required=required)
-    check_types(table, get_type_hints(Recipe))
+    check_recipe(table, Recipe)
     recipe = Recipe(**table)
     if recipe.members < 1:
         raise RecipeError(f"members must be at least 1, got {recipe.members}")
