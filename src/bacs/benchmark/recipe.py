@@ -24,13 +24,11 @@ class Recipe:
 
     Shifts are named one by one (`shifts`), or by `data`, `corruptions` and `severities`; `published` reads the
     corrupted images from their published files instead of making them. `limit` takes the first images of each shift
-    only. A table `[method.tent]` has settings and epochs of that method alone. `table` names the paper's table that a
-    report may set beside ours.
+    only. A table `[method.tent]` has settings and epochs of that method alone.
     """
 
     methods: tuple[str, ...]
     title: str = ""
-    table: str = ""
     shifts: tuple[str, ...] = ()
     data: str | None = None
     corruptions: tuple[str, ...] = TEST
