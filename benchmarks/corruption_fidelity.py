@@ -16,7 +16,7 @@ from pathlib import Path
 
 import corruption_peers
 import numpy as np
-from corruption_tables import write_table
+from pages import write_table
 
 from bacs.corruptions import TEST, VALIDATION, corrupt
 
@@ -121,7 +121,7 @@ def write_tables(record):
         for name in TEST + VALIDATION:
             cells = [_worst(rows, name, key) for key in ("mean", "deviation", "psnr", "spectrum")]
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        write_table("fidelity: " + title, lines)
+        write_table("docs/corruptions.md", "fidelity: " + title, lines)
 
 
 def _worst(rows, name, key):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import corruption_peers
 import numpy as np
-from corruption_tables import write_table
+from pages import write_table
 from scipy import ndimage
 
 from bacs.corruptions import TEST, VALIDATION, corrupt
@@ -99,7 +99,7 @@ def write_tables(record) -> None:
         f"10,000 images of 32 x 32 x 3 through all 15 at severity 5: {total:.1f} s on {record['threads']} threads. "
         f"({record['machine']}, {record['cores']} cores.)",
     ]
-    write_table("speed", lines)
+    write_table("docs/corruptions.md", "speed", lines)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from pages import ROOT, write_table
 from pretrained_resnets import open_member
 
 import bacs
@@ -21,8 +22,7 @@ from bacs.metrics import accuracy
 from bacs.predictions import summarise
 from bacs.predictions.run import run_offline
 
-ROOT = Path(__file__).parents[1]
-RESULT, DOCUMENT = ROOT / "results" / "adapt" / "few_classes.json", ROOT / "docs" / "adapt.md"
+RESULT = ROOT / "results" / "adapt" / "few_classes.json"
 FEW = ((2,), (9,), (4, 7), (1, 6, 9), (0, 2, 3, 5, 6))
 FIRST = 5000  # the rule was chosen on test images before this one, with other classes and another network
 
@@ -83,9 +83,7 @@ def main():
     records = {name: record(ensemble, images, labels) for name, images, labels in sets}
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     RESULT.write_text(json.dumps({"weights": chosen.weights.name, "first": FIRST, "records": records}, indent=1) + "\n")
-    start, end = "<!-- table: few classes -->\n", "<!-- end -->"
-    before, _, rest = DOCUMENT.read_text().partition(start)
-    DOCUMENT.write_text(before + start + "\n".join(table(records)) + "\n" + end + rest.partition(end)[2])
+    write_table("docs/adapt.md", "few classes", table(records))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@ python benchmarks/model_tables.py
 """
 
 import json
-from pathlib import Path
 
 import numpy as np
+from pages import ROOT, write_table
 
-ROOT = Path(__file__).parents[1]
-DOCUMENT = ROOT / "docs" / "models.md"
 RESULTS = ROOT / "results"
 
 
@@ -51,7 +49,6 @@ def pair(scores: dict[str, float]) -> str:
 
 
 def main() -> None:
-    text = DOCUMENT.read_text()
     for title, record, table in (
         ("memory", RESULTS / "performance" / "memory.json", memory),
         ("small_vit", RESULTS / "models" / "small_vit.json", small_vit),
@@ -60,12 +57,7 @@ def main() -> None:
         if not record.exists():
             print(f"{title}: no record yet")
             continue
-        start = f"<!-- table: {title} -->\n"
-        before, found, rest = text.partition(start)
-        if not found:
-            raise SystemExit(f"{DOCUMENT.name} has no mark {start.strip()!r}")
-        text = before + start + "\n".join(table()) + "\n<!-- end -->" + rest.partition("<!-- end -->")[2]
-    DOCUMENT.write_text(text)
+        write_table("docs/models.md", title, table())
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ Every record in results/performance gives its own table; a part that no record h
 import json
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from pages import ROOT, with_table
+
 DOCUMENT = ROOT / "docs" / "performance.md"
 RECORDS = ROOT / "results" / "performance"
-END = "<!-- end -->"
 
 
 def spread(found: dict, digits: int = 2) -> str:
@@ -150,11 +149,7 @@ def text_of(name: str, records: dict[str, dict]) -> list[str]:
 def filled(document: str, records: dict[str, dict]) -> str:
     """The document with all its tables made anew."""
     for name in TABLES:
-        start = f"<!-- table: {name} -->\n"
-        before, found, rest = document.partition(start)
-        if not found:
-            raise SystemExit(f"{DOCUMENT.name} has no mark {start.strip()!r}")
-        document = before + start + "\n".join(text_of(name, records)) + "\n" + END + rest.partition(END)[2]
+        document = with_table(document, name, text_of(name, records))
     return document
 
 

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pages import ROOT, write_table
 from posterior_comparison import DEEP, OF_ONE, records
 
 from bacs.checkpoints import replace
 from bacs.report.rows import COLUMNS, formatted
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "posteriors"
-DOCUMENT = ROOT / "docs" / "posteriors.md"
 PLAIN = {
     "vanilla": "no adaptation",
     "bn": "BN",
@@ -104,16 +103,6 @@ def labels_table(record: dict[str, Any]) -> list[str]:
     return lines
 
 
-def write_table(title: str, lines: list[str]) -> None:
-    """Replaces what stands between `<!-- table: title -->` and `<!-- end -->`."""
-    text = DOCUMENT.read_text()
-    start = f"<!-- table: {title} -->\n"
-    before, found, rest = text.partition(start)
-    if not found:
-        raise SystemExit(f"{DOCUMENT.name} has no mark {start.strip()!r}")
-    DOCUMENT.write_text(before + start + "\n".join(lines) + "\n<!-- end -->" + rest.partition("<!-- end -->")[2])
-
-
 def main(out: Path | None, prefix: str) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for stage, name in (("tune", "tuning"), ("test", "tests")):
@@ -132,7 +121,7 @@ def main(out: Path | None, prefix: str) -> None:
         file = RESULTS / f"{name}.json"
         if file.exists():
             title = name if name != "tests" else table.__name__.removesuffix("_table")
-            write_table(title, table(json.loads(file.read_text())))
+            write_table("docs/posteriors.md", title, table(json.loads(file.read_text())))
 
 
 if __name__ == "__main__":

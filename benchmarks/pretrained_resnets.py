@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from corruption_tables import write_table
+from pages import write_table
 
 import bacs
 from bacs.corruptions import TEST
@@ -76,7 +76,7 @@ def main() -> None:
         print(name, {method: [round(v, 1) for v in values] for method, values in errors[name].items()}, flush=True)
         record = {"checkpoints": [f.name for f in options.checkpoints], "images": options.limit, "errors": errors}
         out.write_text(json.dumps(record, indent=1) + "\n")
-    write_table("resnets", table(record))
+    write_table("docs/corruptions.md", "resnets", table(record))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ import json
 import sys
 from pathlib import Path
 
+from pages import ROOT, write_table
+
 from bacs.report.rows import COLUMNS, best, formatted, table
 
-ROOT = Path(__file__).parents[1]
 KEPT = ("shift", "method", "settings", "single", "ensemble", "members")
-START, END = "<!-- demo table -->\n", "<!-- end -->\n"
 
 
-def markdown(records: list[dict]) -> str:
+def markdown(records: list[dict]) -> list[str]:
     """The mean over the shifts as a table; the best value of each column is bold."""
     rows = table([record for record in records if record["shift"] != "clean"])
     leaders = {name: formatted(name, value) for name, value in best(rows).items()}
@@ -26,7 +26,7 @@ def markdown(records: list[dict]) -> str:
         cells = [formatted(name, row.scores[name]) for name in COLUMNS]
         bold = [f"**{cell}**" if cell == leaders[name] else cell for name, cell in zip(COLUMNS, cells, strict=True)]
         lines.append(f"| {row.label} | {' | '.join(bold)} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def main(run: Path, name: str = "records") -> None:
@@ -36,9 +36,7 @@ def main(run: Path, name: str = "records") -> None:
     (out / f"{name}.json").write_text(json.dumps(records, indent=1) + "\n")
     if name != "records":
         return
-    readme = ROOT / "README.md"
-    before, rest = readme.read_text().split(START)
-    readme.write_text(before + START + markdown(records) + END + rest.split(END, 1)[1])
+    write_table("README.md", "demo", markdown(records))
 
 
 if __name__ == "__main__":
