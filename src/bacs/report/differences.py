@@ -43,8 +43,8 @@ def differences_table(comparison: Comparison) -> Table | None:
     )
     return Table(
         f"{stem(comparison)}-differences",
-        f"{title(comparison)}: BACS minus each other row",
-        "BACS minus",
+        f"{title(comparison)}: {references[-1]} minus each other row",
+        f"{references[-1]} minus",
         tuple(columns),
         tuple(lines),
         notes,
