@@ -128,9 +128,16 @@ def to_model(batch: Tensor, preprocessing: Preprocessing | None, like: Tensor) -
                 "or Member(..., preprocessing=bacs.Preprocessing(mean, std))"
             )
         # Resized where Pillow works, before the batch goes to another device.
-        return preprocessing(preprocessing.sized(batch).to(like.device)).to(like.dtype)
-    batch = batch.to(like.device)
+        return preprocessing(sent(preprocessing.sized(batch), like.device)).to(like.dtype)
+    batch = sent(batch, like.device)
     return batch.to(like.dtype) if batch.is_floating_point() else batch
+
+
+def sent(batch: Tensor, device: torch.device) -> Tensor:
+    """The batch on the device. From page-locked memory a GPU fetches it while it still works on the one before."""
+    if device.type == "cuda" and batch.device.type == "cpu":
+        return batch.pin_memory().to(device, non_blocking=True)
+    return batch.to(device)
 
 
 def _checked_size(size: Any) -> tuple[int, int]:
