@@ -21,7 +21,7 @@ def small(monkeypatch):
     recipe = dataclasses.replace(demo.RECIPE, model=model, members=2, epochs=2, limit=120)
     monkeypatch.setattr(demo, "RECIPE", recipe)
     monkeypatch.setattr(demo.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr("bacs.training.run.os.sched_getaffinity", lambda _: {0}, raising=False)
+    monkeypatch.setattr("bacs.engine.place.os.sched_getaffinity", lambda _: {0}, raising=False)
     load = bacs.data.load
     monkeypatch.setattr(bacs.data, "load", lambda name, **options: first(load(name, **options), 120))
 
