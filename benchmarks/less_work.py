@@ -5,13 +5,14 @@
 Ways to work less: adapt on some of the images, adapt the last layers only, predict in the pass that adapts (online),
 have fewer members. Cost is counted, not timed: the operations of all products, forward and backward, in units of one
 forward pass of one member. The yardstick is the noise of the full procedure: its scores under other image orders.
-Each member on each shift is one file of probabilities in OUT; in the end results/performance/less-work.json and
-docs/figures/less-work.svg are written.
+Each member on each shift is one file of probabilities in OUT; in the end OUT has less-work.json and less-work.svg.
+`--keep` puts them into results/performance and docs/figures.
 """
 
 import argparse
 import copy
 import json
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -158,7 +159,6 @@ def plot(rows: list[dict], noise: dict[str, float], path: Path) -> None:
         axes.set_ylabel("NLL" if score == "nll" else "accuracy (%)")
         plain(axes)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    path.parent.mkdir(exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -169,6 +169,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--data-dir")
+    parser.add_argument("--keep", action="store_true", help="put the record into results/, the figure into docs/")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     members = bacs.load(options.run).members
@@ -200,8 +201,11 @@ def main() -> None:
     orders = [row for row in rows if row["name"] in (FULL, "BACS, order 1", "BACS, order 2")]
     noise = {name: float(np.std([row[name] for row in orders], ddof=1)) for name in SCORES}
     record = {"shifts": SHIFTS, "severity": 5, "images": options.images, "noise": noise, "rows": rows}
-    checkpoints.replace(ROOT / "results/performance/less-work.json", (json.dumps(record, indent=1) + "\n").encode())
-    plot(rows, noise, ROOT / "docs/figures/less-work.svg")
+    checkpoints.replace(options.out / "less-work.json", (json.dumps(record, indent=1) + "\n").encode())
+    plot(rows, noise, options.out / "less-work.svg")
+    if options.keep:
+        shutil.copy(options.out / "less-work.json", ROOT / "results" / "performance")
+        shutil.copy(options.out / "less-work.svg", ROOT / "docs" / "figures")
     for row in rows:
         print(f"{row['cost']:6.1f}  {100 * row['accuracy']:6.2f}  {row['nll']:.4f}  {row['name']}")
     print("noise", {name: round(value, 5) for name, value in noise.items()})

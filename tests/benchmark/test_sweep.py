@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 import bacs
+from bacs.adaptation import forward
 from bacs.benchmark import images, plan, records, source, store, sweep
 from bacs.benchmark.recipe import parse
 from bacs.engine import Place
@@ -260,6 +261,17 @@ def test_progress_counts_work_and_not_cells(recipe, run_folder, tmp_path):
     lines = console.file.getvalue().splitlines()
     assert re.fullmatch(r"1/2 cells  \d+:\d\d left  fashion-mnist-part-c/fog/5 bacs 5 epochs", lines[0])
     assert lines[1] == "2/2 cells  fashion-mnist-part-c/fog/5 bn offline"
+
+
+def test_steps_are_compiled_if_asked_for(recipe, run_folder, tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(forward, "_compiled_call", lambda: lambda model, inputs: called.append(model) or model(inputs))
+    one = replace(recipe, methods=("bn", "bacs"), corruptions=("fog",))
+    run(one, run_folder, tmp_path / "plain")
+    assert not called
+    run(one, run_folder, tmp_path / "compiled", compile=True)
+    assert len(called) == 4  # two members, two batches; BN takes no steps
+    assert [record["compile"] for record in records(tmp_path / "compiled")] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,7 @@ class Summary(NamedTuple):
 
 def sweep(recipe: Recipe, run: str | Path, out: str | Path, **options: Any) -> Summary:
     """How it went; `bacs.benchmark.records(out)` has the records themselves, at any time. Options as in `run_cells`."""
-    source = Path(run)
-    return run_cells(plan(recipe), about(recipe.as_json(), source), source, Path(out), **options)
+    return run_cells(plan(recipe), about(recipe.as_json(), Path(run)), Path(run), Path(out), **options)
 
 
 def about(recipe: Mapping[str, Any], run: Path, kind: str = "sweep") -> dict[str, Any]:
