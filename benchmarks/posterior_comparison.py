@@ -5,9 +5,9 @@
     python benchmarks/posterior_comparison.py --run runs/resnets-fisher --out work --only tune --variants own
 
 RUN is an ensemble of CIFAR-10 networks with posteriors of their own. Three stages: `prepare` makes other ensembles of
-it, `tune` chooses learning rate and posterior_weight for each on the four validation corruptions, with few images and
-two members, and `test` scores them on four others. Every member and every cell is a file in OUT, whole or not there.
-`python benchmarks/posterior_tables.py OUT` makes the records in results/ and the tables in docs/posteriors.md.
+it, `tune` chooses learning rate and posterior_weight for each on the four validation corruptions, with the first
+member alone, and `test` scores all members on four others. Every member and every cell is a file in OUT, whole or not
+there. `python benchmarks/posterior_tables.py OUT` makes the records in results/ and the tables in docs/posteriors.md.
 """
 
 import argparse
@@ -28,7 +28,8 @@ from bacs.training import PadCropFlip
 
 SHIFTS = ("gaussian_noise", "motion_blur", "fog", "pixelate")
 LEARNING_RATES = (1e-3, 1e-2)
-PULLS = (0.003, 0.03, 0.3, 3.0)
+PULLS = (0.01, 0.1, 1.0)
+BATCH_SIZE = 64
 MEMBERS = 5
 DEEP = {"own": "SWAG-D of the whole trajectory", "fisher": "Fisher posterior", "short": "short SWAG"}
 OF_ONE = {
@@ -153,8 +154,7 @@ def evaluate(cell: Cell) -> None:
 
 def tuning_cells(base: Cell, variants: list[str], members: int, images: int) -> Iterator[Cell]:
     """Every setting of every row on the validation corruptions."""
-    # As many steps as the test has, on half the images.
-    base = base._replace(stage="tune", members=members, images=images, batch_size=64)
+    base = base._replace(stage="tune", members=members, images=images)
     for shift in VALIDATION:
         yield base._replace(shift=shift, method="bn")
         for rate in LEARNING_RATES:
@@ -214,11 +214,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", choices=("prepare", "tune", "test"))
     parser.add_argument("--variants", nargs="+", default=[*DEEP, *OF_ONE], choices=[*DEEP, *OF_ONE])
-    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--tune-images", type=int, default=1000)
-    parser.add_argument("--tune-members", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=300, help="of short SWAG and new last layers")
-    parser.add_argument("--fisher-images", type=int, default=2000)
+    parser.add_argument("--tune-members", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=200, help="of short SWAG and new last layers")
+    parser.add_argument("--fisher-images", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--data-dir")
     options = parser.parse_args()
@@ -227,7 +227,7 @@ def main() -> None:
     run, out, data_dir = str(options.run), str(options.out), options.data_dir
     members = min(MEMBERS, len(bacs.load(options.run)))
     check_same(options.out, vars(options) | {"members": members})
-    base = Cell(run, out, "", "own", members, "", "", 0, 128, None, None, data_dir)
+    base = Cell(run, out, "", "own", members, "", "", 0, BATCH_SIZE, None, None, data_dir)
 
     def work(function: Any, jobs: list[Any], stage: str) -> None:
         if options.only in (None, stage):
@@ -237,13 +237,14 @@ def main() -> None:
             )
             print(flush=True)
 
-    made = [name for name in options.variants if name != "own"]
-    made.sort(key=lambda name: name != "fisher")  # others begin with its first member
-    for name in made:
-        parts = [
-            Part(run, out, name, index, options.steps, options.fisher_images, data_dir) for index in range(members)
+    for stage in (["fisher"], ["short", *OF_ONE]):  # some begin with the first member of fisher
+        made = [
+            Part(run, out, name, index, options.steps, options.fisher_images, data_dir)
+            for name in stage
+            if name in options.variants
+            for index in range(members)
         ]
-        work(prepare, parts, "prepare")
+        work(prepare, made, "prepare")
     deep = [name for name in options.variants if name in DEEP]
     write_scales(run, out, deep)
     work(evaluate, list(tuning_cells(base, deep, min(options.tune_members, members), options.tune_images)), "tune")
