@@ -1,6 +1,8 @@
 """How to build a model again: a name that bacs knows, or the import path of a user's class."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -72,6 +74,8 @@ def imported(path: str) -> Callable[..., nn.Module]:
     module, colon, name = path.partition(":")
     if not colon:
         raise ValueError(f"model must be an import path 'package.module:Class', got {path!r}")
+    if os.getcwd() not in sys.path:  # `bacs`, unlike `python -m bacs`, would not look into the folder it is called in
+        sys.path.append(os.getcwd())
     try:
         found: Any = import_module(module)
         for part in name.split("."):

@@ -1,11 +1,14 @@
 """`bacs posterior` as a person meets it: what they have becomes an ensemble with posteriors."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import bacs
 from bacs import cli
@@ -150,6 +153,52 @@ def test_weight_files_become_members_of_a_named_model(run, data, tmp_path):
     (member,) = opened(tmp_path).members
     assert torch.equal(read(member.model)["head.weight"], read(network(3))["head.weight"])
     assert member.preprocessing == bacs.Preprocessing((0.5,) * 3, (0.25,) * 3)
+
+
+def test_a_folder_of_pictures_gives_a_weight_file_the_size_it_was_read_at(run, tmp_path):
+    images, _ = coloured(8, seed=0)
+    for number, image in enumerate(images):
+        place = tmp_path / "pictures" / "ab"[number % 2] / f"{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).resize((20, 14)).save(place)
+    torch.save(network(3).state_dict(), tmp_path / "weights.pt")
+    model = ("--model", "resnet26", "--model-arguments", "width=4", "blocks=1", "classes=3")
+    channels = ("--mean", ".5", ".5", ".5", "--std", ".25", ".25", ".25")
+    code, _, err = run(tmp_path / "weights.pt", "--data", tmp_path / "pictures", "--size", "12", *model, *channels)
+    assert code == 0, err
+    (member,) = opened(tmp_path).members
+    # `bacs adapt` then sees a file as the posterior did.
+    read_here = bacs.data.load(str(tmp_path / "pictures"), split="train", size=12).images[:]
+    again = bacs.data.pictures(str(tmp_path / "pictures"), member.preprocessing)
+    assert sorted(image.tobytes() for image in again.images) == sorted(image.tobytes() for image in read_here)
+
+
+def test_a_class_in_the_present_folder_is_found_by_name(data, tmp_path):
+    (tmp_path / "ours.py").write_text(
+        "import bacs\n\n\ndef net():\n    return bacs.models.build('resnet26', width=4, blocks=1, classes=3)\n"
+    )
+    torch.save(network(3).state_dict(), tmp_path / "weights.pt")
+    channels = ("--mean", ".5", ".5", ".5", "--std", ".25", ".25", ".25")
+    made = (
+        "posterior",
+        "weights.pt",
+        "--data",
+        data,
+        "--images",
+        "8",
+        "--model",
+        "ours:net",
+        *channels,
+        "--out",
+        "out",
+    )
+    # A process of its own: as a console script does, it looks for modules where the script is, not where it is called.
+    script = tmp_path / "elsewhere" / "bacs.py"
+    script.parent.mkdir()
+    script.write_text("import sys\nsys.path.pop(0)\nfrom bacs.cli import main\nsys.exit(main())\n")
+    done = subprocess.run([sys.executable, script, *made], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "bacs.json").exists()
 
 
 def test_json_has_the_scale_of_every_posterior(run, checkpoint, data):

@@ -11,6 +11,7 @@ from tyro.conf import Positional
 
 from bacs import checkpoints as files
 from bacs.data import load as load_data
+from bacs.data.folder import CENTRAL_CROP
 from bacs.data.image_set import ImageSet
 from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
@@ -89,7 +90,7 @@ def posterior(
         model_arguments: For weight files, such as depth=20 classes=10.
         mean: For weight files, of each channel on the scale 0..1.
         std: For weight files, of each channel.
-        size: Crop and resize the images of a folder to this many pixels.
+        size: Crop and resize the images of a folder to this many pixels; a weight file's member keeps it.
         split: Of the data set.
         data_dir: Where data sets lie; $BACS_DATA or ~/.cache/bacs/data by default.
         download: Fetch the data set if it is missing.
@@ -118,7 +119,7 @@ def posterior(
         raise ValueError("checkpoints must name at least one, got none")
     check_out(out)
     Place(device=device).check()
-    preprocessing = Preprocessing(mean, std) if mean or std else None
+    preprocessing = Preprocessing(mean, std, **seen_at(size)) if mean or std else None
     opened = [
         open_checkpoint(path, model=model, arguments=model_arguments, preprocessing=preprocessing)
         for path in checkpoints
@@ -141,6 +142,11 @@ def posterior(
     else:
         print("\n".join([*map(described, about), f"{out}: bacs.load({str(out)!r}) opens {len(done)} member(s)"]))
     return 0
+
+
+def seen_at(size: int | None) -> dict[str, Any]:
+    """How later pictures are to be brought to the size at which the posterior was made: as the folder's are."""
+    return {"size": (size, size), "crop": CENTRAL_CROP, "interpolation": "bicubic"} if size is not None else {}
 
 
 def one_way(ways: dict[str, bool], members: int) -> str | None:
