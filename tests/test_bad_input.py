@@ -1,5 +1,7 @@
 """Wrong input gives one or two lines that name argument, rule and value, and changes nothing."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -72,8 +74,8 @@ BAD_ARGUMENTS = [
     ({"min_variance": 0.0}, "min_variance must be > 0 and finite, got 0.0"),
     ({"optimizer": "sgdd"}, r"optimizer must be one of sgd, adam; got 'sgdd' \(did you mean 'sgd'\?\)"),
     ({"posterior_step": "implicit"}, "posterior_step must be one of proximal, gradient; got 'implicit'"),
-    ({"epochs": -1}, "epochs must be a whole number >= 0, got -1"),
-    ({"epochs": 1.5}, "epochs must be a whole number >= 0, got 1.5"),
+    ({"epochs": -1}, "epochs must be a finite number >= 0, got -1"),
+    ({"epochs": math.inf}, "epochs must be a finite number >= 0, got inf"),
     ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
     ({"predict_statistics": "running"}, "predict_statistics must be one of batch, accumulated; got 'running'"),
     ({"class_mask": torch.ones(3, dtype=torch.bool)}, "class_mask must have 5 entries, one a class, got 3"),

@@ -1,11 +1,13 @@
 """Batches cover every image once, in whatever form the images come."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from bacs import inputs
 
@@ -24,6 +26,15 @@ def test_every_image_is_met_once_and_no_batch_is_too_large(count, batch_size, se
     assert max(sizes) <= batch_size
     assert sizes[:-2] == [batch_size] * len(sizes[:-2])
     assert min(sizes) > 1 or count == 1 or batch_size <= 2
+
+
+@pytest.mark.parametrize(("share", "met"), [(0.5, 10), (0.25, 5), (0.001, 2), (1.0, 20)])
+def test_a_share_is_of_images_chosen_at_random_and_never_of_one(share, met):
+    images = torch.arange(20.0).reshape(20, 1)
+    batch = functools.partial(inputs.batches, images, 4, share=share)
+    positions = torch.cat([where for where, _ in batch(generator=torch.Generator().manual_seed(3))])
+    assert positions.tolist() == torch.randperm(20, generator=torch.Generator().manual_seed(3))[:met].tolist()
+    assert torch.cat([where for where, _ in batch()]).tolist() == list(range(met))
 
 
 def test_batches_in_order_are_views_without_a_copy():
@@ -59,6 +70,12 @@ class ManyAtOnce(Pairs):
 def test_of_a_pair_only_the_image_is_read(dataset):
     batches = [batch for _, batch in inputs.batches(dataset, 4)]
     assert torch.equal(torch.cat(batches)[:, 0, 0, 0], torch.arange(9.0))
+
+
+def test_a_share_of_a_loader_is_whole_batches():
+    loader = DataLoader(TensorDataset(torch.zeros(22, 3)), batch_size=5)
+    assert [len(batch) for _, batch in inputs.batches(loader, 100, share=0.4)] == [5, 5]
+    assert [len(batch) for _, batch in inputs.batches(loader, 100, share=0.01)] == [5]
 
 
 def test_a_loader_keeps_its_own_batches():

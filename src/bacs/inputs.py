@@ -5,6 +5,7 @@ indexing (a Dataset; of a pair only the first part, the image, is read), or a Da
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,24 @@ Images = Any  # Tensor | np.ndarray | Dataset | DataLoader: there is no common t
 
 
 def batches(
-    images: Images, batch_size: int, *, generator: torch.Generator | None = None
+    images: Images, batch_size: int, *, generator: torch.Generator | None = None, share: int | float = 1.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """(positions, batch) pairs that cover all images once, the last one smaller if need be.
+    """(positions, batch) pairs that cover all images once, or a `share` of them, the last one smaller if need be.
 
-    With a generator the order is random. A DataLoader keeps its own order and batch size. One image left over takes a
-    second from the batch before: alone it has no statistics, and where there are no pixels to average it is an error.
+    With a generator the order is random. A DataLoader keeps its own order and batch size; a share is whole batches.
+    One image left over takes a second from the batch before: alone it has no statistics, and where there are no
+    pixels to average it is an error.
     """
     if isinstance(images, DataLoader):
-        yield from _loader_batches(images)
+        yield from _loader_batches(images, share)
         return
-    source, count = _source(images)
-    order = torch.arange(count) if generator is None else torch.randperm(count, generator=generator)
+    source, whole = _source(images)
+    count = min(whole, max(2, round(share * whole)))  # one image has no statistics
+    order = torch.arange(whole) if generator is None else torch.randperm(whole, generator=generator)
     sizes = [batch_size] * (count // batch_size) + [count % batch_size] * (count % batch_size > 0)
     if sizes[-1] == 1 and len(sizes) > 1 and batch_size > 2:
         sizes[-2:] = [batch_size - 1, 2]
-    for positions in order.split(sizes):
+    for positions in order[:count].split(sizes):
         yield positions, checked(_take(source, positions, in_order=generator is None))
 
 
@@ -123,9 +126,10 @@ def _image(item: Any) -> Tensor:
     raise TypeError(f"a Dataset must yield tensors or arrays, or pairs that begin with one, got {type(value).__name__}")
 
 
-def _loader_batches(loader: DataLoader) -> Iterator[tuple[Tensor, Tensor]]:
+def _loader_batches(loader: DataLoader, share: float = 1.0) -> Iterator[tuple[Tensor, Tensor]]:
     seen = 0
-    for item in loader:
+    # A loader of an iterable may not know how many batches it has, and is only asked for its share of them.
+    for item in loader if share == 1 else islice(loader, max(1, round(share * len(loader)))):
         batch = checked(_image(item))
         yield torch.arange(seen, seen + len(batch)), batch
         seen += len(batch)

@@ -78,6 +78,6 @@ def spelt(kind: Any) -> str:
     if isinstance(kind, types.UnionType):
         return spelt(get_args(kind)[0])
     if get_origin(kind) is tuple:
-        items = {int: "whole numbers", float: "numbers", str: "texts"}
+        items = {int: "whole numbers", float: "numbers", int | float: "numbers", str: "texts"}
         return f"a list of {items[get_args(kind)[0]]}"
     return words.get(kind, "a table")

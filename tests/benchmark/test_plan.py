@@ -96,3 +96,9 @@ def test_cells_run_shift_by_shift_and_the_longest_first():
     assert [cell.shift for cell in ordered] == ["mnist"] * 5 + ["svhn"] * 5
     assert [cell.cost for cell in ordered[:5]] == [7, 7, 4, 4, 1]
     assert sorted(cell.id for cell in ordered) == sorted(cell.id for cell in cells)
+
+
+def test_part_of_an_epoch_has_a_row_and_a_name_of_its_own():
+    cells = plan(parse({"shifts": ["mnist"], "methods": ["bacs"], "epochs": [0.25, 1.0]}))
+    assert [cell.id for cell in cells] == ["mnist--bacs--offline--0.25", "mnist--bacs--offline--1"]
+    assert [str(cell) for cell in cells] == ["mnist bacs 0.25 epochs", "mnist bacs 1 epoch"]

@@ -199,7 +199,7 @@ class TestFailures:
             (("--out", "a.csv", "--method", "bax"), "did you mean 'bacs'"),
             (("--out", "a.csv", "--coverage", 0), "coverage must be above 0 and at most 1, got 0.0"),
             (("--out", "a.csv", "--batch-size", 0), "batch_size must be at least 1, got 0"),
-            (("--out", "a.csv", "--epochs", -1), "epochs must be a whole number >= 0, got -1"),
+            (("--out", "a.csv", "--epochs", -1), "epochs must be a finite number >= 0, got -1"),
             (("--out", "a.csv", "--momentum", 1), "momentum must be at least 0 and below 1"),
             (("--out", "a.csv", "--optimizer", "sdg"), "did you mean 'sgd'"),
             (("--out", "a.csv", "--device", "tpu9"), "device must be cpu or cuda"),

@@ -175,6 +175,16 @@ def test_a_stream_equals_the_hand_written_loop(ensemble, images):
     assert stream.steps == 3
 
 
+def test_a_fraction_of_an_epoch_adapts_to_that_part_of_the_images(ensemble, images):
+    half = torch.randperm(len(images), generator=torch.Generator().manual_seed(5))[: len(images) // 2]
+    loader = DataLoader(TensorDataset(images[half]), batch_size=8)  # keeps its order
+    how = {"batch_size": 8, "learning_rate": 0.05, "seed": 5}
+    assert equal(weights(bacs.adapt(ensemble, images, epochs=0.5, **how)), weights(bacs.adapt(ensemble, loader, **how)))
+    met = []
+    bacs.adapt(ensemble, images, epochs=1.5, on_batch=met.append, **how)
+    assert sum(met) == 1.5 * len(images) * len(ensemble)
+
+
 def test_the_last_partial_batch_is_used(ensemble, images):
     seen = []
     bacs.adapt(ensemble, images, "tent", batch_size=16, on_batch=seen.append)

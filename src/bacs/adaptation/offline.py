@@ -1,5 +1,6 @@
 """The offline protocol: passes over all test inputs that adapt, then one that predicts."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -17,15 +18,18 @@ def adapt_epochs(
     adapter: Adapter,
     images: Images,
     *,
-    epochs: int,
+    epochs: int | float,
     batch_size: int,
     generator: torch.Generator,
     prepare: Prepare,
     on_batch: Callable[[int], None],
 ) -> None:
-    """Steps the adapter through `epochs` passes in random order; `on_batch` hears how many images each step took."""
-    for _ in range(epochs):
-        for _, batch in batches(images, batch_size, generator=generator):
+    """Steps the adapter through `epochs` passes in random order, the last one over a part of the images if need be.
+
+    `on_batch` hears how many images each step took.
+    """
+    for done in range(math.ceil(epochs)):
+        for _, batch in batches(images, batch_size, generator=generator, share=min(1.0, epochs - done)):
             adapter.step(prepare(batch))
             on_batch(len(batch))
 

@@ -18,7 +18,7 @@ class Cell:
     shift: str
     method: str
     protocol: str
-    epochs: int
+    epochs: int | float
     settings: dict[str, Any]
     seed: int = 0
     limit: int | None = None
@@ -31,10 +31,11 @@ class Cell:
         >>> Cell("cifar10-c/fog/5", "bacs", "offline", 1, {}).id
         'cifar10-c.fog.5--bacs--offline--1'
         """
-        return "--".join([slug(self.shift), self.method, self.protocol, str(self.epochs), *filter(None, [self.tag])])
+        epochs = f"{self.epochs:g}"
+        return "--".join([slug(self.shift), self.method, self.protocol, epochs, *filter(None, [self.tag])])
 
     @property
-    def cost(self) -> int:
+    def cost(self) -> int | float:
         """Forward passes that each image and member needs."""
         if METHODS[self.method].adapts is None:
             return 1
@@ -58,7 +59,7 @@ class Cell:
         }
 
     def __str__(self) -> str:
-        epochs = f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
+        epochs = f"{self.epochs:g} epoch{'' if self.epochs == 1 else 's'}"
         words = [self.shift, self.method, self.protocol if self.protocol == "online" or not self.epochs else epochs]
         return " ".join([*words, *filter(None, [self.tag])])
 

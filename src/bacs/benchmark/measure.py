@@ -102,7 +102,7 @@ def shifted(job: CellJob) -> Shift:
 def passes(job: CellJob, ensemble: Ensemble, shift: Shift, beat: Any) -> Iterator[Tensor]:
     """The probabilities of one member after another."""
     cell = job.cell
-    offline = {"epochs": cell.epochs, "seed": cell.seed} if cell.protocol == "offline" else {}
+    offline: dict[str, Any] = {"epochs": cell.epochs, "seed": cell.seed} if cell.protocol == "offline" else {}
     return member_probabilities(
         ensemble,
         shift.images,

@@ -1,5 +1,6 @@
 """Recipes of sweeps: one TOML file says which methods meet which shifts. Validated once, here."""
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -35,7 +36,7 @@ class Recipe:
     severities: tuple[int, ...] = (5,)
     published: bool = False
     protocols: tuple[str, ...] = ("offline",)
-    epochs: tuple[int, ...] = (1,)
+    epochs: tuple[int | float, ...] = (1,)
     seed: int = 0
     limit: int | None = None
     batch_size: int = 128
@@ -59,7 +60,7 @@ class Recipe:
         own = self.method.get(method, {})
         return {name: own.get(name, getattr(self, name)) for name in used_settings(METHODS[method])}
 
-    def epochs_of(self, method: str) -> tuple[int, ...]:
+    def epochs_of(self, method: str) -> tuple[int | float, ...]:
         """How many passes adapt, one row of a table each; 0 for a method that does not adapt."""
         return tuple(self.method.get(method, {}).get("epochs", self.epochs)) if METHODS[method].adapts else (0,)
 
@@ -112,8 +113,8 @@ def checked(recipe: Recipe) -> Recipe:
         check_settings(recipe.settings_of(name))
         epochs = recipe.epochs_of(name)
         _check_list(f"epochs of {name}", epochs)
-        if METHODS[name].adapts and min(epochs) < 1:
-            raise RecipeError(f"epochs must be at least 1, got {min(epochs)} for {name}")
+        if METHODS[name].adapts and not (min(epochs) > 0 and math.isfinite(max(epochs))):
+            raise RecipeError(f"epochs must be above 0 and finite, got {list(epochs)} for {name}")
     return recipe
 
 

@@ -38,7 +38,7 @@ def adapt(
     method: str = "bacs",
     online: bool = False,
     save: Path | None = None,
-    epochs: int = 1,
+    epochs: float = 1,
     batch_size: int = 128,
     learning_rate: float = 1e-3,
     posterior_weight: float = 1e-4,
@@ -68,7 +68,7 @@ def adapt(
         method: vanilla, bn, tent, bacs or bacs-no-posterior.
         online: Follow the images in their order, in one pass; else adapt to all of them first.
         save: Also keep the adapted ensemble (online: the stream) in this folder.
-        epochs: Passes over the images that adapt (offline).
+        epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
         batch_size: Images a step, and of each batch statistic.
         learning_rate: Of each step.
         posterior_weight: The paper's beta: how strongly the posterior holds the weights.
@@ -227,7 +227,7 @@ def predicted(
     method: str,
     settings: Settings,
     *,
-    epochs: int,
+    epochs: int | float,
     batch_size: int,
     seed: int,
     progress: Progress,

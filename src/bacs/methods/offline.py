@@ -22,7 +22,7 @@ def adapt(
     images: Images,
     method: str | Method = "bacs",
     *,
-    epochs: int = 1,
+    epochs: int | float = 1,
     batch_size: int = 128,
     learning_rate: float = 1e-3,
     posterior_weight: float = 1e-4,
@@ -42,7 +42,7 @@ def adapt(
     Args:
         images: a tensor or array (floats as the model takes them, or uint8 NHWC), a Dataset or a DataLoader.
         method: a name in `bacs.METHODS`, or a `bacs.Method` of your own.
-        epochs: passes over the images that adapt.
+        epochs: passes over the images that adapt; 0.5 adapts to half of them, chosen at random.
         posterior_weight: beta, how strongly log q holds the weights.
         posterior_step: `proximal` (stable for every variance) or `gradient` (as the paper's optimiser does).
         min_variance: floor of the posterior's variances.
@@ -90,7 +90,7 @@ def adapt_member(
     method: Method,
     settings: Settings,
     *,
-    epochs: int,
+    epochs: int | float,
     batch_size: int,
     statistics: str,
     class_mask: Tensor | None,

@@ -41,6 +41,6 @@ class Settings:
         return asdict(self)
 
 
-def check_epochs(epochs: int) -> None:
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 0:
-        raise ValueError(f"epochs must be a whole number >= 0, got {epochs!r}")
+def check_epochs(epochs: int | float) -> None:
+    if isinstance(epochs, bool) or not isinstance(epochs, (int, float)) or not (epochs >= 0 and math.isfinite(epochs)):
+        raise ValueError(f"epochs must be a finite number >= 0, got {epochs!r}")

@@ -34,7 +34,7 @@ class Variant(NamedTuple):
     """What makes two records cells of the same row."""
 
     method: str
-    epochs: int
+    epochs: int | float
     settings: str  # JSON of those that the method uses
 
 
@@ -163,7 +163,7 @@ def _variant(record: Record) -> Variant:
     return Variant(record["method"], epochs, json.dumps(settings, sort_keys=True))
 
 
-def _rank(variant: Variant) -> tuple[int, str, int, list[tuple[str, float, str]]]:
+def _rank(variant: Variant) -> tuple[int, str, int | float, list[tuple[str, float, str]]]:
     known = list(METHODS)
     place = known.index(variant.method) if variant.method in known else len(known)
     settings = [

@@ -42,10 +42,10 @@ def slug(text: str) -> str:
     return "-".join(part for part in kept.split("-") if part)
 
 
-def counted(number: int, word: str) -> str:
+def counted(number: int | float, word: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "shift"), counted(2000, "image")
-    ('1 shift', '2,000 images')
+    >>> counted(1, "shift"), counted(2000, "image"), counted(0.5, "epoch")
+    ('1 shift', '2,000 images', '0.5 epochs')
     """
-    return f"{number:,} {word}" + ("" if number == 1 else "s")
+    return f"{int(number) if number == int(number) else number:,} {word}" + ("" if number == 1 else "s")

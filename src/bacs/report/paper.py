@@ -10,7 +10,7 @@ from bacs.corruptions import TEST
 
 MEMBERS = 10
 
-Key = tuple[str, str, int]  # method, kind, epochs
+Key = tuple[str, str, int | float]  # method, kind, epochs
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from bacs.report.rows import COLUMNS
 
 Record = dict[str, Any]
 
-IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": int, "settings": dict}
+IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ def _checked(folder: Path, record: Record) -> Record:
     where = f"a record of {folder} ({record.get('id', 'without an id')})"
     for name, kind in IDENTITY.items():
         if not isinstance(record.get(name), kind):
-            raise RunError(f"{where}: {name} must be {kind.__name__}, got {record.get(name)!r}")
+            wanted = "a number" if isinstance(kind, tuple) else kind.__name__
+            raise RunError(f"{where}: {name} must be {wanted}, got {record.get(name)!r}")
     if record.get("error") is not None:
         return record
     try:
