@@ -1,6 +1,6 @@
 """Speed and memory, as ratios of sides that take turns in one process.
 
-    python -m benchmarks                                        # all parts, about an hour on two cores
+    python -m benchmarks                                        # all parts, about half an hour on two cores
     python -m benchmarks steps gemm                             # some of them
     python -m benchmarks --record results/performance/NAME.json # keeps the figures
     python -m benchmarks --quick                                # does it run? Its figures mean nothing
@@ -26,6 +26,7 @@ from benchmarks.performance import (
     gemm,
     machine,
     members,
+    other_ways,
     peak_memory,
     protocols,
     scaling,
@@ -37,6 +38,7 @@ from benchmarks.performance_tables import machine_line
 
 PARTS = {
     "steps": steps.run,
+    "ways": other_ways.run,
     "members": members.run,
     "protocols": protocols.run,
     "gemm": gemm.run,

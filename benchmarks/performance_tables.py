@@ -43,6 +43,12 @@ def steps(part: dict) -> list[str]:
     return [*grid(["step", *sharing, "ratio", "asked"], rows), "", *grid(["side", *sharing, "images/s"], speeds)]
 
 
+def ways(part: dict) -> list[str]:
+    names = ("compiled", "bfloat16", "stacked")
+    rows = [[row["width"], row["members"], row["threads"], *(spread(row[n]) for n in names)] for row in part["rows"]]
+    return grid(["width", "members", "threads", *names], rows)
+
+
 def members(part: dict) -> list[str]:
     heads = ["width", "members", "images", "k members / k times one", "plain runs / members", "asked"]
     rows = []
@@ -117,6 +123,7 @@ def corruptions(part: dict) -> list[str]:
 
 TABLES: dict[str, Callable[[dict], list[str]]] = {
     "steps": steps,
+    "ways": ways,
     "members": members,
     "protocols": protocols,
     "gemm": gemm,

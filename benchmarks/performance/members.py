@@ -17,7 +17,7 @@ def run(quick: bool) -> dict:
     count, batch_size = (2, 8) if quick else (MEMBERS, setting.BATCH)
     rows = []
     for width in (4,) if quick else setting.WIDTHS:
-        images = setting.images(16 if quick else 1280 if width == 16 else 256)
+        images = setting.images(16 if quick else 640 if width == 16 else 128)
         many = setting.ensemble(width, count)
         one = bacs.Ensemble(many.members[:1])
         arguments = {"batch_size": batch_size, "learning_rate": setting.LEARNING_RATE}
@@ -34,7 +34,7 @@ def run(quick: bool) -> dict:
             bacs.adapt(many, images[:batch_size], "bacs", **arguments)  # what torch does only once
             seconds = alternate(
                 {"plain runs": plain_runs, "members": adapt(many), "one member": adapt(one)},
-                turns=1 if quick else 3,
+                turns=1 if quick else 3 if width == 16 else 2,
                 warm_up=0,
             )
         against_one = ratio(seconds["members"], [count * value for value in seconds["one member"]])

@@ -67,7 +67,7 @@ def run(quick: bool) -> dict:
             (width, workers, 2 * batch * several[-1], batch * n // 4) for n in ((2, 4) if quick else (1, 2, 4, 8))
         ],
     }
-    record: dict = {"threads": workers, "repeats": 1 if quick else 2, "axes": {}}
+    record: dict = {"threads": workers, "repeats": 1, "axes": {}}
     for place, (axis, points) in enumerate(axes.items(), start=1):
         along = [numbers[place] for numbers in points]
         record["axes"][axis] = {"points": points, "along": along, "allocators": {}}

@@ -15,7 +15,7 @@ def run(quick: bool) -> dict:
     batch_size = 8 if quick else setting.BATCH
     rows = []
     for width in (4,) if quick else setting.WIDTHS:
-        images = setting.images(16 if quick else 1280 if width == 16 else 256)
+        images = setting.images(16 if quick else 640 if width == 16 else 256)
         one = setting.ensemble(width, 1)
 
         def offline(images=images, one=one) -> None:
@@ -39,7 +39,7 @@ def run(quick: bool) -> dict:
 
         sides = {"offline": offline, "online": online, "plain offline": plain_offline, "plain online": plain_online}
         with setting.threads(setting.cores()):
-            seconds = alternate(sides, turns=1 if quick else 5)
+            seconds = alternate(sides, turns=1 if quick else 5 if width == 16 else 2)
         ratios = {
             "offline": ratio(seconds["plain offline"], seconds["offline"]),
             "online": ratio(seconds["plain online"], seconds["online"]),

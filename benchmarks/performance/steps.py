@@ -44,11 +44,11 @@ def sides(width: int, members: int, batch, steps: int) -> dict[str, Callable[[],
 def run(quick: bool) -> dict:
     rows = []
     for width in (4,) if quick else setting.WIDTHS:
-        steps = 4 if width == 16 else 1
+        steps = 2 if width == 16 else 1
         batch = setting.images(8 if quick else setting.BATCH)
         for threads, members in setting.sharings():
             with setting.threads(threads):
-                seconds = alternate(sides(width, members, batch, steps), turns=2 if quick else 11 if width == 16 else 7)
+                seconds = alternate(sides(width, members, batch, steps), turns=2 if quick else 9 if width == 16 else 3)
             images = steps * members * len(batch)
             speeds = {name: round(images / value, 1) for name, value in medians(seconds).items()}
             print(f"width {width}, threads {threads}, members {members}: images per second {speeds}", flush=True)

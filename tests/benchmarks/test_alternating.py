@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from benchmarks.performance import gemm, plain
+from benchmarks.performance import gemm, other_ways, plain
 from benchmarks.performance.alternating import alternate, ratio
 from benchmarks.performance.line import fit
 from torch import nn
@@ -72,6 +72,19 @@ def test_the_plain_steps_are_ours(method, plainly, images):
     assert len(moved) == (len(before) if method != "tent" else sum("norm" in n or "shortcut.1" in n for n in before))
     for name, p in read(model).items():
         torch.testing.assert_close(p, theirs[name], rtol=0, atol=1e-10)
+
+
+def test_stacked_members_take_the_steps_that_plain_ones_take(images):
+    models = [small_member(seed).model.double() for seed in (0, 1)]
+    together = other_ways.stacked([copy.deepcopy(model) for model in models], learning_rate=0.05)
+    apart = [plain.all_weights(model, learning_rate=0.05) for model in models]
+    for batch in images.double().split(16)[:2]:
+        weights = together(batch)
+        for step in apart:
+            step(batch)
+    for place, model in enumerate(models):
+        for name, value in model.named_parameters():
+            torch.testing.assert_close(weights[name][place], value.detach(), rtol=1e-9, atol=1e-10)
 
 
 def test_the_work_of_a_step_is_counted_without_what_nobody_needs():

@@ -1,0 +1,78 @@
+"""Ways to run a step that one might expect to be faster, against the one that `bacs.stream` takes by itself.
+
+As many members as cores, all weights, no posterior: through `torch.compile`; in bfloat16 by autocast, which runs
+members one after another; and stacked, all members as one batched network by `torch.func`.
+"""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, stack_module_state, vmap
+
+import bacs
+from bacs.types import Params
+from benchmarks.performance import plain, setting
+from benchmarks.performance.alternating import alternate, medians, ratio
+
+
+def stacked(models: list[nn.Module], *, learning_rate: float, momentum: float = 0.9) -> Callable[[Tensor], Params]:
+    """A step of all models at once; their weights, which it returns, have one more axis, which torch.func maps over."""
+    for model in models:
+        plain.all_weights(model, learning_rate=learning_rate)  # batch norm of the batch at hand
+    weights, buffers = stack_module_state(models)
+    weights = {name: value.detach() for name, value in weights.items()}
+    speed = {name: torch.zeros_like(value) for name, value in weights.items()}
+    skeleton = copy.deepcopy(models[0]).to("meta")
+
+    def entropy(weights, buffers, images):
+        logits = functional_call(skeleton, (weights, buffers), (images,))
+        return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1).mean()
+
+    gradients = vmap(grad_and_value(entropy), in_dims=(0, 0, None))
+
+    def step(images: Tensor) -> Params:
+        found, _ = gradients(weights, buffers, images)
+        order = list(weights)
+        torch._foreach_mul_([speed[name] for name in order], momentum)
+        torch._foreach_add_([speed[name] for name in order], [found[name] for name in order])
+        torch._foreach_add_([weights[name] for name in order], [speed[name] for name in order], alpha=-learning_rate)
+        return weights
+
+    return step
+
+
+def sides(width: int, members: int, batch: Tensor) -> dict[str, Callable[[], object]]:
+    ensemble = setting.ensemble(width, members)
+    rate = setting.LEARNING_RATE
+    usual = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=rate)
+    compiled = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=rate, compile=True)
+    half = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=rate)
+    together = stacked([copy.deepcopy(member.model) for member in ensemble.members], learning_rate=rate)
+
+    def in_half() -> None:
+        with torch.autocast("cpu", torch.bfloat16):
+            half.step(batch)
+
+    return {
+        "as it comes": lambda: usual.step(batch),
+        "compiled": lambda: compiled.step(batch),
+        "bfloat16": in_half,
+        "stacked": lambda: together(batch),
+    }
+
+
+def run(quick: bool) -> dict:
+    members = setting.cores()
+    batch = setting.images(8 if quick else setting.BATCH)
+    rows = []
+    for width in (4,) if quick else setting.WIDTHS:
+        with setting.threads(setting.cores()):
+            seconds = alternate(sides(width, members, batch), turns=2 if quick else 9 if width == 16 else 3)
+        row = {"width": width, "members": members, "threads": setting.cores(), "seconds": medians(seconds)}
+        for way in list(seconds)[1:]:
+            row[way] = ratio(seconds["as it comes"], seconds[way])._asdict()
+            print(f"width {width}, {members} members: {way} {row[way]['median']:.3f} times as fast", flush=True)
+        rows.append(row)
+    return {"batch": len(batch), "rows": rows}
