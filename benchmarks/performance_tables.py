@@ -9,6 +9,7 @@ Every record in results/performance gives its own table; a part that no record h
 import json
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 
 from pages import ROOT, with_table
 
@@ -135,6 +136,38 @@ TABLES: dict[str, Callable[[dict], list[str]]] = {
 }
 
 
+def less_work(record: dict) -> list[str]:
+    """Every way to adapt, the cheapest first, and whether it is as good as the whole procedure but for noise."""
+    rows = {row["name"]: row for row in record["rows"]}
+    whole, noise = rows["BACS"], record["noise"]
+    lines = []
+    for row in sorted(rows.values(), key=lambda row: row["cost"]):
+        better = {"accuracy": row["accuracy"] - whole["accuracy"], "nll": whole["nll"] - row["nll"]}
+        within = all(gain >= -2 * noise[name] for name, gain in better.items())
+        scores = [f"{100 * row['accuracy']:.2f}", f"{row['nll']:.4f}", f"{row['brier']:.4f}", f"{row['ece']:.4f}"]
+        lines.append([row["name"], row["members"], f"{row['cost']:.1f}", *scores, "yes" if within else ""])
+    return grid(["way", "members", "cost", "Acc", "NLL", "Brier", "ECE", "within noise"], lines)
+
+
+def overhead(record: dict) -> list[str]:
+    rows = [
+        [place, f"{pair['bare']:.1f} s", f"{pair['sweep']:.1f} s", f"{pair['ratio']:.3f}"]
+        for place, pair in enumerate(record["pairs"], start=1)
+    ]
+    return grid(["turn", "bare passes", "whole sweep", "ratio"], rows)
+
+
+# Records that are not of the suite: file, table, and the command that makes it.
+OTHERS: dict[str, tuple[Path, Callable[[dict], list[str]], str]] = {
+    "less-work": (RECORDS / "less-work.json", less_work, "less_work.py --run results/cifar10 --out work --keep"),
+    "overhead": (
+        ROOT / "results" / "benchmark" / "overhead.json",
+        overhead,
+        "sweep_overhead.py RECIPE --run RUN --out results/benchmark/overhead.json",
+    ),
+}
+
+
 def machine_line(record: dict) -> str:
     """One line of the machine that a record is of."""
     about = record["machine"]
@@ -157,6 +190,9 @@ def filled(document: str, records: dict[str, dict]) -> str:
     """The document with all its tables made anew."""
     for name in TABLES:
         document = with_table(document, name, text_of(name, records))
+    for name, (file, table, command) in OTHERS.items():
+        lines = table(json.loads(file.read_text())) if file.exists() else [f"No record yet: `benchmarks/{command}`."]
+        document = with_table(document, name, lines)
     return document
 
 
