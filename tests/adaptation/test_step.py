@@ -10,7 +10,9 @@ from bacs.adaptation.step import Adapter
 from bacs.errors import DivergenceError
 from bacs.objectives import mean_entropy
 from bacs.parameters import read, select
-from small import small_model
+from bacs.posteriors import gaussian, gaussian_of
+from bacs.posteriors.swag_diag import SwagDiag
+from small import small_member, small_model
 
 
 def adapter(model, which="all", *, log_q=None, proximal=None, **settings):
@@ -140,3 +142,30 @@ def test_only_adapted_parameters_get_gradients(images):
     running = adapter(model, "norm_affine")
     running.step(images)
     assert {n for n, p in model.named_parameters() if p.grad is not None} == set(running.params)
+
+
+@pytest.mark.parametrize(("which", "step"), [("norm_affine", "proximal"), ("all", "proximal"), ("all", "gradient")])
+def test_while_a_cuda_graph_is_recorded_a_step_reads_nothing_back(monkeypatch, images, which, step):
+    # Tensors on "meta" have shapes and no values, so whatever would wait for a value raises. This is all of a GPU's
+    # rules that can be tried without one.
+    member = small_member()
+    model = copy.deepcopy(member.model).to("meta")
+    state = member.posterior
+    q = gaussian_of(SwagDiag(*(to_meta(part) for part in state)), min_variance=1e-12)
+    taken = adapter(
+        model,
+        which,
+        log_q=lambda params: gaussian.log_prob(gaussian.marginal(q, params), params),
+        proximal=lambda params, length: gaussian.proximal(gaussian.marginal(q, params), params, length),
+        posterior_weight=1e-4,
+        posterior_step=step,
+    )
+    with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
+        taken.step(images.to("meta"))  # the check for finite logits
+    monkeypatch.setattr("bacs.adaptation.forward.recording", lambda device: True)
+    for _ in range(2):
+        assert taken.step(images.to("meta")).device.type == "meta"
+
+
+def to_meta(part):
+    return {name: value.to("meta") for name, value in part.items()} if isinstance(part, dict) else part
