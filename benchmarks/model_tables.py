@@ -48,17 +48,16 @@ def pair(scores: dict[str, float]) -> str:
     return f"{100 * scores['accuracy']:.1f} / {scores['nll']:.2f}"
 
 
-def main() -> None:
-    for title, record, table in (
-        ("memory", RESULTS / "performance" / "memory.json", memory),
-        ("small_vit", RESULTS / "models" / "small_vit.json", small_vit),
-        ("efficientnet", RESULTS / "efficientnet" / "about.json", efficientnet),
-    ):
-        if not record.exists():
-            print(f"{title}: no record yet")
-            continue
-        write_table("docs/models.md", title, table())
+def tables() -> dict[str, list[str]]:
+    """Every table of the page that has its record."""
+    known = {
+        "memory": (RESULTS / "performance" / "memory.json", memory),
+        "small_vit": (RESULTS / "models" / "small_vit.json", small_vit),
+        "efficientnet": (RESULTS / "efficientnet" / "about.json", efficientnet),
+    }
+    return {title: table() for title, (record, table) in known.items() if record.exists()}
 
 
 if __name__ == "__main__":
-    main()
+    for title, lines in tables().items():
+        write_table("docs/models.md", title, lines)

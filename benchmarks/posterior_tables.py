@@ -103,26 +103,32 @@ def labels_table(record: dict[str, Any]) -> list[str]:
     return lines
 
 
-def main(out: Path | None, prefix: str) -> None:
+def tables() -> dict[str, list[str]]:
+    """Every table of the page that has its record."""
+    known = {
+        "labels": ("labels", labels_table),
+        "scales": ("scales", scales_table),
+        "tuning": ("tuning", tuning_table),
+        "resnets-tuning": ("resnets-tuning", resnets_table),
+        "posteriors": ("tests", posteriors_table),
+        "ensembles": ("tests", ensembles_table),
+    }
+    files = {title: (RESULTS / f"{record}.json", table) for title, (record, table) in known.items()}
+    return {title: table(json.loads(file.read_text())) for title, (file, table) in files.items() if file.exists()}
+
+
+def keep(out: Path, prefix: str) -> None:
+    """Puts the records of the cells in `out` into results/."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     for stage, name in (("tune", "tuning"), ("test", "tests")):
-        if out is not None and (found := records(out, stage)):
+        if found := records(out, stage):
             replace(RESULTS / f"{prefix}{name}.json", (json.dumps(found, indent=1) + "\n").encode())
-    if out is not None and not prefix and (out / "scales.json").exists():
+    if not prefix and (out / "scales.json").exists():
         replace(RESULTS / "scales.json", (out / "scales.json").read_bytes())
-    for name, table in (
-        ("labels", labels_table),
-        ("scales", scales_table),
-        ("tuning", tuning_table),
-        ("resnets-tuning", resnets_table),
-        ("tests", posteriors_table),
-        ("tests", ensembles_table),
-    ):
-        file = RESULTS / f"{name}.json"
-        if file.exists():
-            title = name if name != "tests" else table.__name__.removesuffix("_table")
-            write_table("docs/posteriors.md", title, table(json.loads(file.read_text())))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None, sys.argv[2] if len(sys.argv) > 2 else "")
+    if len(sys.argv) > 1:
+        keep(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "")
+    for title, lines in tables().items():
+        write_table("docs/posteriors.md", title, lines)

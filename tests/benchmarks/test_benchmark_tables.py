@@ -1,5 +1,7 @@
 """The tables of docs/benchmark.md and docs/training.md are those of the records in results/."""
 
+import model_tables
+import posterior_tables
 import pytest
 import training_table
 from benchmark_tables import PAGE, lines, marked
@@ -15,6 +17,14 @@ def test_the_page_shows_every_sweep_that_is_kept():
 def test_a_table_is_what_its_records_make_of_it(name):
     page = (ROOT / PAGE).read_text()
     assert with_table(page, name, lines(name)) == page
+
+
+@pytest.mark.parametrize(("page", "tables"), [("models", model_tables.tables), ("posteriors", posterior_tables.tables)])
+def test_other_pages_show_what_their_records_hold(page, tables):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    assert len(tables()) >= 2
+    for title, table in tables().items():
+        assert with_table(text, title, table) == text, title
 
 
 def test_the_table_of_training_is_what_the_run_and_the_sweep_hold():
