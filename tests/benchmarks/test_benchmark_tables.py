@@ -7,6 +7,8 @@ import training_table
 from benchmark_tables import PAGE, lines, marked
 from pages import ROOT, with_table
 
+from bacs.benchmark import records
+
 
 def test_the_page_shows_every_sweep_that_is_kept():
     kept = sorted(file.parent.name for file in (ROOT / "results").glob("*/sweep.json"))
@@ -25,6 +27,14 @@ def test_other_pages_show_what_their_records_hold(page, tables):
     assert len(tables()) >= 2
     for title, table in tables().items():
         assert with_table(text, title, table) == text, title
+
+
+def test_the_readme_says_what_the_sweep_found():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    for method, label in (("vanilla", "vanilla"), ("bn", "batch statistics"), ("tent", "TENT"), ("bacs", "BACS")):
+        found = [r["ensemble"] for r in records(ROOT / "results" / "cifar10-c") if r["method"] == method]
+        accuracy, nll = (sum(each[name] for each in found) / 15 for name in ("accuracy", "nll"))
+        assert f"{label} {100 * accuracy:.1f} %, {nll:.3f}" in text
 
 
 def test_the_table_of_training_is_what_the_run_and_the_sweep_hold():
