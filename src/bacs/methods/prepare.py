@@ -83,10 +83,17 @@ def _functions(state: posteriors.Posterior, params: Params, min_variance: float)
     if whole is None:
         return (lambda params: torch.zeros(())), (lambda params, step_length: params)
     q = normal.marginal(whole, params)
-    return (
-        lambda params: normal.log_prob(q, params),
-        lambda params, step_length: normal.proximal(q, params, step_length),
-    )
+
+    @cache  # under SGD the same at every step
+    def gain(step_length: float) -> Params:
+        return normal.gain(q, dict.fromkeys(q.mean, step_length))
+
+    def proximal(params: Params, step_length: float | Params) -> Params:
+        if q.factor is None and isinstance(step_length, float):
+            return normal.towards_mean(q, params, gain(step_length))
+        return normal.proximal(q, params, step_length)
+
+    return (lambda params: normal.log_prob(q, params)), proximal
 
 
 def settle(model: nn.Module, original: nn.Module) -> None:
