@@ -280,3 +280,13 @@ def test_a_flat_posterior_is_zero_everywhere_and_cannot_be_sampled():
 def test_what_is_no_posterior_is_refused_with_a_way_out():
     with pytest.raises(TypeError, match=r"bacs.posteriors.flat.init"):
         kind_of("swag")
+
+
+def test_the_marginal_lies_in_memory_as_the_parameters_do():
+    stored = {"weight": torch.randn(4, 3, 2, 2)}
+    params = {"weight": stored["weight"].contiguous(memory_format=torch.channels_last)}
+    state = swag_diag.update(swag_diag.update(swag_diag.init(stored), stored), {"weight": stored["weight"] + 1})
+    q = gaussian.marginal(swag_diag.gaussian(state), params)
+    for part in (q.mean, q.variance):
+        assert part["weight"].stride() == params["weight"].stride()
+    torch.testing.assert_close(q.mean["weight"], params["weight"] + 0.5)
