@@ -18,8 +18,9 @@ class BasicBlock(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        out = torch.relu(self.norm1(self.conv1(x)))
-        return torch.relu(self.norm2(self.conv2(out)) + self.shortcut(x))
+        # In place on what batch norm has just made: nobody else holds it, and memory is what such layers wait for.
+        out = torch.relu_(self.norm1(self.conv1(x)))
+        return torch.relu_(self.norm2(self.conv2(out)).add_(self.shortcut(x)))
 
 
 class ResNet26(nn.Module):
@@ -41,7 +42,7 @@ class ResNet26(nn.Module):
         return nn.Sequential(first, *(BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)))
 
     def forward(self, images: Tensor) -> Tensor:
-        features = self.stages(torch.relu(self.norm(self.conv(images))))
+        features = self.stages(torch.relu_(self.norm(self.conv(images))))
         return self.head(features.mean(dim=(2, 3)))
 
 
