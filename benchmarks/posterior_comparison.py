@@ -30,7 +30,7 @@ SHIFTS = ("gaussian_noise", "motion_blur", "fog", "pixelate")
 LEARNING_RATES = (1e-3, 1e-2)
 PULLS = (0.01, 0.1, 1.0)
 BATCH_SIZE = 64
-MEMBERS = 5
+MEMBERS = 4
 DEEP = {"own": "SWAG-D of the whole trajectory", "fisher": "Fisher posterior", "short": "short SWAG"}
 OF_ONE = {
     "samples-own": "draws from its SWAG-D posterior",
