@@ -49,7 +49,7 @@ def run(quick: bool) -> dict:
     for width in (4,) if quick else setting.WIDTHS:
         steps = 2 if width == 16 else 1
         work = {method: step_operations(setting.member(width).model, method, batch) for method in PLAIN}
-        for threads, members in setting.sharings():
+        for threads, members in setting.sharings(width):
             ensemble = setting.ensemble(width, members)
             rates: list[float] = []
 

@@ -46,7 +46,7 @@ def run(quick: bool) -> dict:
     for width in (4,) if quick else setting.WIDTHS:
         steps = 2 if width == 16 else 1
         batch = setting.images(8 if quick else setting.BATCH)
-        for threads, members in setting.sharings():
+        for threads, members in setting.sharings(width):
             with setting.threads(threads):
                 seconds = alternate(sides(width, members, batch, steps), turns=2 if quick else 9 if width == 16 else 3)
             images = steps * members * len(batch)
