@@ -154,7 +154,19 @@ def overhead(record: dict) -> list[str]:
         [place, f"{pair['bare']:.1f} s", f"{pair['sweep']:.1f} s", f"{pair['ratio']:.3f}"]
         for place, pair in enumerate(record["pairs"], start=1)
     ]
-    return grid(["turn", "bare passes", "whole sweep", "ratio"], rows)
+    spent = [
+        [about["name"], about["cells"], f"{about['total'] / 60:.0f} min"]
+        + [f"{100 * about[name] / about['total']:.2f} %" for name in ("load", "data", "passes", "scores")]
+        for about in map(seconds_of, sorted(file.parent for file in (ROOT / "results").glob("*/sweep.json")))
+    ]
+    heads = ["sweep", "cells", "in all", "opening the run", "images", "passes", "scores"]
+    return [*grid(["turn", "bare passes", "whole sweep", "ratio"], rows), "", *grid(heads, spent)]
+
+
+def seconds_of(folder: Path) -> dict:
+    """What the cells of a sweep took, by its own records."""
+    found = [json.loads(file.read_text())["seconds"] for file in (folder / "records").glob("*.json")]
+    return {"name": folder.name, "cells": len(found)} | {name: sum(each[name] for each in found) for name in found[0]}
 
 
 # Records that are not of the suite: file, table, and the command that makes it.
