@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from bacs import inputs
 
@@ -76,6 +76,15 @@ def test_a_share_of_a_loader_is_whole_batches():
     loader = DataLoader(TensorDataset(torch.zeros(22, 3)), batch_size=5)
     assert [len(batch) for _, batch in inputs.batches(loader, 100, share=0.4)] == [5, 5]
     assert [len(batch) for _, batch in inputs.batches(loader, 100, share=0.01)] == [5]
+
+
+def test_a_share_of_a_loader_without_a_length_is_an_error():
+    class Endless(IterableDataset):
+        def __iter__(self):
+            yield torch.zeros(3)
+
+    with pytest.raises(ValueError, match="epochs must be a whole number for a DataLoader that has no length"):
+        list(inputs.batches(DataLoader(Endless()), 4, share=0.5))
 
 
 def test_a_loader_keeps_its_own_batches():

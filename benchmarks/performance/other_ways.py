@@ -27,8 +27,7 @@ def stacked(models: list[nn.Module], *, learning_rate: float, momentum: float = 
     skeleton = copy.deepcopy(models[0]).to("meta")
 
     def entropy(weights, buffers, images):
-        logits = functional_call(skeleton, (weights, buffers), (images,))
-        return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1).mean()
+        return plain.mean_entropy(functional_call(skeleton, (weights, buffers), (images,)))
 
     gradients = vmap(grad_and_value(entropy), in_dims=(0, 0, None))
 

@@ -12,6 +12,10 @@ from torch import Tensor, nn
 Step = Callable[[Tensor], Tensor]
 
 
+def mean_entropy(logits: Tensor) -> Tensor:
+    return -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1).mean()
+
+
 def tent(model: nn.Module, *, learning_rate: float, momentum: float = 0.9) -> Step:
     """A function that takes one TENT step of the model on a batch and returns the logits from before it."""
     model.requires_grad_(False)
@@ -37,8 +41,7 @@ def _stepper(model: nn.Module, learning_rate: float, momentum: float) -> Step:
 
     def step(images: Tensor) -> Tensor:
         logits = model(images)
-        loss = -(logits.softmax(dim=1) * logits.log_softmax(dim=1)).sum(dim=1).mean()
-        loss.backward()
+        mean_entropy(logits).backward()
         optimizer.step()
         optimizer.zero_grad()
         return logits.detach()

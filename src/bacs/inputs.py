@@ -128,10 +128,16 @@ def _image(item: Any) -> Tensor:
 
 def _loader_batches(loader: DataLoader, share: float = 1.0) -> Iterator[tuple[Tensor, Tensor]]:
     seen = 0
-    # A loader of an iterable may not know how many batches it has, and is only asked for its share of them.
-    for item in loader if share == 1 else islice(loader, max(1, round(share * len(loader)))):
+    for item in loader if share == 1 else islice(loader, max(1, round(share * _batch_count(loader)))):
         batch = checked(_image(item))
         yield torch.arange(seen, seen + len(batch)), batch
         seen += len(batch)
     if seen == 0:
         raise ValueError("images must hold at least one image, got an empty DataLoader")
+
+
+def _batch_count(loader: DataLoader) -> int:
+    try:
+        return len(loader)
+    except TypeError as error:  # of an iterable
+        raise ValueError("epochs must be a whole number for a DataLoader that has no length") from error
