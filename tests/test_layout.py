@@ -9,7 +9,7 @@ from torch import nn
 
 import bacs
 from bacs.layout import arranged, layout_of
-from bacs.methods.prepare import adapter_for, copied
+from bacs.methods.prepare import adapter_for, working_copy
 from bacs.methods.settings import Settings
 from small import small_member, small_model
 
@@ -36,7 +36,7 @@ def test_both_layouts_give_the_same_adapted_weights_within_rounding(images):
     ensemble = bacs.Ensemble([small_member(width=16)])
     adapted = bacs.adapt(ensemble, images, learning_rate=0.01).members[0].model
     assert adapted.conv.weight.is_contiguous()
-    member = copied(ensemble.members[0], None)
+    member = working_copy(ensemble.members[0])
     member.model.to(memory_format=torch.contiguous_format)
     adapter = adapter_for(member, bacs.METHODS["bacs"], Settings(learning_rate=0.01), None)
     adapter.step(images)

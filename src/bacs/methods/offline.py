@@ -10,7 +10,7 @@ from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import Images
 from bacs.methods.catalogue import Method, find
-from bacs.methods.prepare import adapter_for, copied, settle
+from bacs.methods.prepare import adapter_for, copied, settle, working_copy
 from bacs.methods.settings import Settings, check_epochs
 from bacs.side_by_side import OnBatch, safe, side_by_side
 
@@ -62,9 +62,9 @@ def adapt(
     source.check_inputs(images, batch_size)
     statistics = "source" if row.statistics == "source" else predict_statistics
 
-    def adapted(member: Member, on_batch: OnBatch) -> Member:
+    def adapted(home: Member, on_batch: OnBatch) -> Member:
         return adapt_member(
-            member,
+            home,
             images,
             row,
             settings,
@@ -73,19 +73,21 @@ def adapt(
             statistics=statistics,
             class_mask=source.class_mask,
             seed=seed,
-            device=device,
             compiled=compile,
             on_batch=on_batch,
         )
 
-    together = safe(images, [member.model for member in source.members], device)
-    members = list(side_by_side(adapted, source.members, on_batch=on_batch, allowed=together))
+    # All at once, before any adapts: results laid down between activations would break up the memory that these free,
+    # and every member would need more.
+    homes = [copied(member, device) for member in source.members]
+    together = safe(images, [home.model for home in homes])
+    members = list(side_by_side(adapted, homes, on_batch=on_batch, allowed=together))
     how = {"method": name, "protocol": "offline", "epochs": epochs, "batch_size": batch_size, "seed": seed}
     return replace(source, members=members, statistics=statistics, adaptation=how | settings.as_json())
 
 
 def adapt_member(
-    member: Member,
+    home: Member,
     images: Images,
     method: Method,
     settings: Settings,
@@ -95,12 +97,14 @@ def adapt_member(
     statistics: str,
     class_mask: Tensor | None,
     seed: int,
-    device: torch.device | str | None,
     compiled: bool,
     on_batch: OnBatch,
 ) -> Member:
-    """One member adapted on its own. Its image order depends on the seed alone, not on its place in the ensemble."""
-    adapted = copied(member, device)
+    """Adapts a working copy of one member, and writes its weights and statistics into the member itself.
+
+    Its image order depends on the seed alone, not on its place in the ensemble.
+    """
+    adapted = working_copy(home)
     generator = torch.Generator().manual_seed(seed)
     adapter = adapter_for(adapted, method, settings, class_mask, compiled=compiled)
     if adapter is not None:
@@ -117,9 +121,9 @@ def adapt_member(
         offline.accumulate_statistics(
             adapted.model, images, batch_size=batch_size, generator=generator, prepare=adapted.prepare
         )
-    norm_statistics.use(adapted.model, "source")
-    settle(adapted.model, member.model)
-    return adapted
+    settle(home.model, adapted.model)
+    norm_statistics.use(home.model, "source")
+    return home
 
 
 def with_class_mask(ensemble: Ensemble, class_mask: Tensor | None) -> Ensemble:

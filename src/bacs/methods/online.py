@@ -14,7 +14,7 @@ from bacs.ensemble import Ensemble, Member, marginalise, untied
 from bacs.errors import CheckpointError
 from bacs.methods.catalogue import METHODS, Method, find
 from bacs.methods.offline import with_class_mask
-from bacs.methods.prepare import adapter_for, copied
+from bacs.methods.prepare import adapter_for, working_copy
 from bacs.methods.settings import Settings
 from bacs.side_by_side import OnBatch, safe, side_by_side
 
@@ -48,7 +48,7 @@ class Stream:
         self.steps = 0
         self._live = []
         for member in self.source.members:
-            own = copied(member, self._device)
+            own = working_copy(member, self._device)
             mask = self.source.class_mask
             self._live.append(Live(own, adapter_for(own, self._method, self.settings, mask, compiled=self._compiled)))
 

@@ -28,11 +28,15 @@ def copied(member: Member, device: torch.device | str | None) -> Member:
     Half-precision weights become float32: an adaptation step is smaller than their rounding and would be lost.
     """
     model = copy.deepcopy(member.model)
-    if any(tensor.dtype in HALF for tensor in (*model.parameters(), *model.buffers())):
+    if any(tensor.dtype in HALF for tensor in _tensors(model)):
         model._apply(lambda tensor: tensor.float() if tensor.dtype in HALF else tensor)
-    if device is not None:
-        model = model.to(device)
-    return replace(member, model=arrange(model, layout_of(model)))
+    return replace(member, model=model if device is None else model.to(device))
+
+
+def working_copy(member: Member, device: torch.device | str | None = None) -> Member:
+    """As `copied`, in the layout in which the model is fastest."""
+    own = copied(member, device)
+    return replace(own, model=arrange(own.model, layout_of(own.model)))
 
 
 def adapter_for(
@@ -96,10 +100,12 @@ def _functions(state: posteriors.Posterior, params: Params, min_variance: float)
     return (lambda params: normal.log_prob(q, params)), proximal
 
 
-def settle(model: nn.Module, original: nn.Module) -> None:
-    """Gives the model back the `requires_grad` flags of its original and the layout that a checkpoint keeps."""
-    arrange(model, torch.contiguous_format)
-    flags = {name: p.requires_grad for name, p in original.named_parameters()}
-    for name, p in model.named_parameters():
-        p.requires_grad_(flags[name])
-        p.grad = None
+@torch.no_grad()
+def settle(home: nn.Module, worked: nn.Module) -> None:
+    """Writes the weights and statistics of a working copy into the model that it was made from."""
+    for mine, theirs in zip(_tensors(home), _tensors(worked), strict=True):
+        mine.copy_(theirs)
+
+
+def _tensors(model: nn.Module) -> tuple[Tensor, ...]:
+    return (*model.parameters(), *model.buffers())

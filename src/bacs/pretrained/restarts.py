@@ -12,7 +12,7 @@ from bacs.adaptation import norm_statistics
 from bacs.adaptation.forward import forward
 from bacs.ensemble import Member
 from bacs.errors import unknown_name
-from bacs.methods.prepare import copied, settle
+from bacs.methods.prepare import copied, settle, working_copy
 from bacs.parameters import read
 from bacs.posteriors import recentred
 from bacs.pretrained import source
@@ -50,7 +50,8 @@ def with_new_head(
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
     pixels, targets = source.checked(member, images, labels)
-    ours = copied(member, None)
+    home = copied(member, None)
+    ours = working_copy(home)
     layer = find_head(ours.model, head)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -70,8 +71,8 @@ def with_new_head(
             objective(logits.float(), targets[chosen].to(logits.device)).backward()
             optimizer.step()
             on_batch(len(chosen))
-    settle(ours.model, member.model)
-    return replace(ours, model=ours.model.eval(), posterior=recentred(member.posterior, read(ours.model)))
+    settle(home.model, ours.model)
+    return replace(home, model=home.model.eval(), posterior=recentred(member.posterior, read(home.model)))
 
 
 def find_head(model: nn.Module, name: str | None) -> nn.Module:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from bacs.ensemble import Member
-from bacs.methods.prepare import copied
+from bacs.methods.prepare import working_copy
 from bacs.pretrained import source
 from bacs.training.augment import Augmentation, Identity, take
 from bacs.training.loop import EpochLog, collects, start, train_epoch
@@ -75,7 +75,7 @@ def short_swag(
             f"collect_from={collect_from:.3g}"
         )
     pixels, targets = source.checked(member, images, labels)
-    ours = copied(member, None)
+    ours = working_copy(member)
     state = start(ours.model, settings)
     order = source.positions(len(targets), rounds * collect_every * batch_size, torch.Generator().manual_seed(seed))
     for stretch in order.split(collect_every * batch_size):
