@@ -45,7 +45,7 @@ def steps(part: dict) -> list[str]:
 
 
 def ways(part: dict) -> list[str]:
-    names = ("compiled", "bfloat16", "stacked")
+    names = ("one after another", "processes", "compiled", "bfloat16", "stacked")
     rows = [[row["width"], row["members"], row["threads"], *(spread(row[n]) for n in names)] for row in part["rows"]]
     return grid(["width", "members", "threads", *names], rows)
 
@@ -138,15 +138,29 @@ TABLES: dict[str, Callable[[dict], list[str]]] = {
 
 def less_work(record: dict) -> list[str]:
     """Every way to adapt, the cheapest first, and whether it is as good as the whole procedure but for noise."""
-    rows = {row["name"]: row for row in record["rows"]}
-    whole, noise = rows["BACS"], record["noise"]
+    lines: list[str] = []
+    for setting, found in record["settings"].items():
+        rate, weight, noise = found["learning_rate"], found["posterior_weight"], found["noise"]
+        lines += [
+            f"*{setting}*: learning rate {rate:g}, posterior weight {weight:g}; a standard deviation of the noise is "
+            f"{100 * noise['accuracy']:.2f} points of accuracy, {noise['nll']:.4f} of NLL.",
+            "",
+            *grid(["way", "members", "cost", "Acc", "NLL", "Brier", "ECE", "within noise"], less_work_rows(found)),
+            "",
+        ]
+    return lines[:-1]
+
+
+def less_work_rows(found: dict) -> list[list]:
+    rows = {row["name"]: row for row in found["rows"]}
+    whole = rows["BACS"]
     lines = []
     for row in sorted(rows.values(), key=lambda row: row["cost"]):
         better = {"accuracy": row["accuracy"] - whole["accuracy"], "nll": whole["nll"] - row["nll"]}
-        within = all(gain >= -2 * noise[name] for name, gain in better.items())
+        within = all(gain >= -2 * found["noise"][name] for name, gain in better.items())
         scores = [f"{100 * row['accuracy']:.2f}", f"{row['nll']:.4f}", f"{row['brier']:.4f}", f"{row['ece']:.4f}"]
         lines.append([row["name"], row["members"], f"{row['cost']:.1f}", *scores, "yes" if within else ""])
-    return grid(["way", "members", "cost", "Acc", "NLL", "Brier", "ECE", "within noise"], lines)
+    return lines
 
 
 def overhead(record: dict) -> list[str]:

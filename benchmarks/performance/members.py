@@ -34,7 +34,7 @@ def run(quick: bool) -> dict:
             bacs.adapt(many, images[:batch_size], "bacs", **arguments)  # what torch does only once
             seconds = alternate(
                 {"plain runs": plain_runs, "members": adapt(many), "one member": adapt(one)},
-                turns=1 if quick else 3 if width == 16 else 2,
+                turns=1 if quick else 3,
                 warm_up=0,
             )
         against_one = ratio(seconds["members"], [count * value for value in seconds["one member"]])

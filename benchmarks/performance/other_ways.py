@@ -1,11 +1,14 @@
 """Ways to run a step that one might expect to be faster, against the one that `bacs.stream` takes by itself.
 
-As many members as cores, all weights, no posterior: through `torch.compile`; in bfloat16 by autocast, which runs
-members one after another; and stacked, all members as one batched network by `torch.func`.
+As many members as cores, all weights, no posterior: one member after another with all threads; a process with one
+thread for each member; through `torch.compile`; in bfloat16 by autocast, which runs members one after another; and
+stacked, all members as one batched network by `torch.func`.
 """
 
 import copy
-from collections.abc import Callable
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -42,13 +45,47 @@ def stacked(models: list[nn.Module], *, learning_rate: float, momentum: float = 
     return step
 
 
+def one_process(pipe, width: int, seed: int, batch: Tensor) -> None:
+    """Steps a member of its own whenever the pipe says so."""
+    torch.set_num_threads(1)
+    stream = _stream(bacs.Ensemble([setting.member(width, seed)]))
+    while pipe.recv():
+        stream.step(batch)
+        pipe.send("done")
+
+
+@contextmanager
+def processes(width: int, members: int, batch: Tensor) -> Iterator[Callable[[], object]]:
+    """A step of all members, each in a process that stays."""
+    context = multiprocessing.get_context("spawn")
+    pipes = []
+    for seed in range(members):
+        here, there = context.Pipe()
+        context.Process(target=one_process, args=(there, width, seed, batch), daemon=True).start()
+        pipes.append(here)
+
+    def step() -> list[str]:
+        for pipe in pipes:
+            pipe.send(True)
+        return [pipe.recv() for pipe in pipes]
+
+    try:
+        yield step
+    finally:
+        for pipe in pipes:
+            pipe.send(False)
+
+
+def _stream(ensemble: bacs.Ensemble, *, compile: bool = False) -> bacs.Stream:
+    return bacs.stream(ensemble, "bacs-no-posterior", learning_rate=setting.LEARNING_RATE, compile=compile)
+
+
 def sides(width: int, members: int, batch: Tensor) -> dict[str, Callable[[], object]]:
     ensemble = setting.ensemble(width, members)
-    rate = setting.LEARNING_RATE
-    usual = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=rate)
-    compiled = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=rate, compile=True)
-    half = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=rate)
-    together = stacked([copy.deepcopy(member.model) for member in ensemble.members], learning_rate=rate)
+    usual, half, compiled = _stream(ensemble), _stream(ensemble), _stream(ensemble, compile=True)
+    alone = [_stream(bacs.Ensemble([member])) for member in ensemble.members]
+    models = [copy.deepcopy(member.model) for member in ensemble.members]
+    together = stacked(models, learning_rate=setting.LEARNING_RATE)
 
     def in_half() -> None:
         with torch.autocast("cpu", torch.bfloat16):
@@ -56,6 +93,7 @@ def sides(width: int, members: int, batch: Tensor) -> dict[str, Callable[[], obj
 
     return {
         "as it comes": lambda: usual.step(batch),
+        "one after another": lambda: [stream.step(batch) for stream in alone],
         "compiled": lambda: compiled.step(batch),
         "bfloat16": in_half,
         "stacked": lambda: together(batch),
@@ -67,8 +105,9 @@ def run(quick: bool) -> dict:
     batch = setting.images(8 if quick else setting.BATCH)
     rows = []
     for width in (4,) if quick else setting.WIDTHS:
-        with setting.threads(setting.cores()):
-            seconds = alternate(sides(width, members, batch), turns=2 if quick else 9 if width == 16 else 3)
+        with setting.threads(setting.cores()), processes(width, members, batch) as apart:
+            every = sides(width, members, batch) | {"processes": apart}
+            seconds = alternate(every, turns=2 if quick else 9 if width == 16 else 3)
         row = {"width": width, "members": members, "threads": setting.cores(), "seconds": medians(seconds)}
         for way in list(seconds)[1:]:
             row[way] = ratio(seconds["as it comes"], seconds[way])._asdict()

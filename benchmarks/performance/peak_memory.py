@@ -67,12 +67,14 @@ def run(quick: bool) -> dict:
             (width, workers, 2 * batch * several[-1], batch * n // 4) for n in ((2, 4) if quick else (1, 2, 4, 8))
         ],
     }
-    record: dict = {"threads": workers, "repeats": 1, "axes": {}}
+    # Whether the peaks of members side by side meet is chance, and many members have more chances than two.
+    repeats = {} if quick else {"members": 3}
+    record: dict = {"threads": workers, "axes": {}}
     for place, (axis, points) in enumerate(axes.items(), start=1):
         along = [numbers[place] for numbers in points]
         record["axes"][axis] = {"points": points, "along": along, "allocators": {}}
         for allocator in ALLOCATORS:
-            found = [[measured(numbers, allocator) for _ in range(record["repeats"])] for numbers in points]
+            found = [[measured(numbers, allocator) for _ in range(repeats.get(axis, 1))] for numbers in points]
             middle = [statistics.median(each) for each in found]
             line = fit(along, middle)
             print(f"{axis} {along}, allocator {allocator}: {', '.join(f'{value:.0f} MB' for value in middle)}")

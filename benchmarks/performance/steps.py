@@ -48,7 +48,7 @@ def run(quick: bool) -> dict:
         batch = setting.images(8 if quick else setting.BATCH)
         for threads, members in setting.sharings(width):
             with setting.threads(threads):
-                seconds = alternate(sides(width, members, batch, steps), turns=2 if quick else 9 if width == 16 else 3)
+                seconds = alternate(sides(width, members, batch, steps), turns=2 if quick else 9 if width == 16 else 5)
             images = steps * members * len(batch)
             speeds = {name: round(images / value, 1) for name, value in medians(seconds).items()}
             print(f"width {width}, threads {threads}, members {members}: images per second {speeds}", flush=True)

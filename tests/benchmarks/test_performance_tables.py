@@ -32,3 +32,24 @@ def test_quick_figures_and_missing_parts_are_said_to_be_missing():
     for name, records in (("protocols", {"abacus.json": record(quick=True)}), ("steps", {"a": record(quick=False)})):
         (line,) = TABLES["text_of"](name, records)
         assert line.startswith(f"No record yet: `python -m benchmarks {name} ")
+
+
+def test_a_cheap_way_is_within_noise_only_if_neither_score_is_worse_by_two_deviations():
+    def row(name, cost, accuracy, nll):
+        return {"name": name, "members": 5, "cost": cost, "accuracy": accuracy, "nll": nll, "brier": 0.4, "ece": 0.1}
+
+    rows = [
+        row("BACS", 20, 0.700, 0.900),
+        row("as good", 4, 0.681, 0.919),
+        row("better", 3, 0.750, 0.800),
+        row("less accurate", 2, 0.679, 0.900),
+        row("less honest", 1, 0.700, 0.921),
+    ]
+    lines = TABLES["less_work_rows"]({"noise": {"accuracy": 0.01, "nll": 0.01}, "rows": rows})
+    assert [(line[0], line[-1]) for line in lines] == [
+        ("less honest", ""),
+        ("less accurate", ""),
+        ("better", "yes"),
+        ("as good", "yes"),
+        ("BACS", "yes"),
+    ]
