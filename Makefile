@@ -13,7 +13,7 @@ help:
 	@echo "make demo     train a small ensemble, shift its test images, compare every method (3 minutes)"
 	@echo "make test     run the tests"
 	@echo "make test-vision  install timm, torchvision and transformers, run the tests with their models"
-	@echo "make bench    measure speed and memory (half an hour on two quiet cores; RECORD=FILE.json keeps the figures)"
+	@echo "make bench    measure speed and memory (fifty minutes on two quiet cores; RECORD=FILE.json keeps the figures)"
 	@echo "make check    lint, format, types, import direction"
 	@echo "make format   let ruff rewrite what it can"
 	@echo "make clean    remove the virtual environment and caches"

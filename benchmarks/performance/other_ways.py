@@ -17,7 +17,7 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 import bacs
 from bacs.types import Params
 from benchmarks.performance import plain, setting
-from benchmarks.performance.alternating import alternate, medians, ratio
+from benchmarks.performance.alternating import alternate, ratio
 
 
 def stacked(models: list[nn.Module], *, learning_rate: float, momentum: float = 0.9) -> Callable[[Tensor], Params]:
@@ -80,24 +80,25 @@ def _stream(ensemble: bacs.Ensemble, *, compile: bool = False) -> bacs.Stream:
     return bacs.stream(ensemble, "bacs-no-posterior", learning_rate=setting.LEARNING_RATE, compile=compile)
 
 
-def sides(width: int, members: int, batch: Tensor) -> dict[str, Callable[[], object]]:
-    ensemble = setting.ensemble(width, members)
-    usual, half, compiled = _stream(ensemble), _stream(ensemble), _stream(ensemble, compile=True)
+def ways(ensemble: bacs.Ensemble, batch: Tensor) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The ways one after another, so that each holds memory only while it is measured."""
     alone = [_stream(bacs.Ensemble([member])) for member in ensemble.members]
-    models = [copy.deepcopy(member.model) for member in ensemble.members]
-    together = stacked(models, learning_rate=setting.LEARNING_RATE)
+    yield "one after another", lambda: [stream.step(batch) for stream in alone]
+    del alone
+    compiled = _stream(ensemble, compile=True)
+    yield "compiled", lambda: compiled.step(batch)
+    del compiled
+    half = _stream(ensemble)
 
     def in_half() -> None:
         with torch.autocast("cpu", torch.bfloat16):
             half.step(batch)
 
-    return {
-        "as it comes": lambda: usual.step(batch),
-        "one after another": lambda: [stream.step(batch) for stream in alone],
-        "compiled": lambda: compiled.step(batch),
-        "bfloat16": in_half,
-        "stacked": lambda: together(batch),
-    }
+    yield "bfloat16", in_half
+    del half
+    models = [copy.deepcopy(member.model) for member in ensemble.members]
+    together = stacked(models, learning_rate=setting.LEARNING_RATE)
+    yield "stacked", lambda: together(batch)
 
 
 def run(quick: bool) -> dict:
@@ -105,12 +106,20 @@ def run(quick: bool) -> dict:
     batch = setting.images(8 if quick else setting.BATCH)
     rows = []
     for width in (4,) if quick else setting.WIDTHS:
-        with setting.threads(setting.cores()), processes(width, members, batch) as apart:
-            every = sides(width, members, batch) | {"processes": apart}
-            seconds = alternate(every, turns=2 if quick else 9 if width == 16 else 3)
-        row = {"width": width, "members": members, "threads": setting.cores(), "seconds": medians(seconds)}
-        for way in list(seconds)[1:]:
+        ensemble = setting.ensemble(width, members)
+        usual = _stream(ensemble)
+        row = {"width": width, "members": members, "threads": setting.cores()}
+
+        def measure(way: str, step: Callable[[], object], usual=usual, row=row, width=width) -> None:
+            sides = {"as it comes": lambda: usual.step(batch), way: step}
+            seconds = alternate(sides, turns=2 if quick else 9 if width == 16 else 3)
             row[way] = ratio(seconds["as it comes"], seconds[way])._asdict()
             print(f"width {width}, {members} members: {way} {row[way]['median']:.3f} times as fast", flush=True)
+
+        with setting.threads(setting.cores()):
+            for way, step in ways(ensemble, batch):
+                measure(way, step)
+            with processes(width, members, batch) as step:
+                measure("processes", step)
         rows.append(row)
     return {"batch": len(batch), "rows": rows}

@@ -70,12 +70,12 @@ def test_sixty_pictures_of_every_kind_ten_of_them_broken(tmp_path):
 def test_the_table_is_that_of_the_python_way(place, adapt):
     options = {"batch_size": 16, "epochs": 2, "learning_rate": 0.01, "seed": 5, "optimizer": "adam"}
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
-    arguments = ("--method", "tent", *flags, "--save", "run2")
+    arguments = ("--method", "tent", *flags, "--predict-batch-size", 20, "--save", "run2")
     assert adapt("run", "photos", "--out", "a.parquet", *arguments)[0] == 0
     ensemble = bacs.load("run")
     found = bacs.data.pictures("photos", ensemble.members[0].preprocessing)
     adapted = bacs.adapt(ensemble, found.images, "tent", **options)
-    table = bacs.predict_table(adapted, found.images, paths=found.paths, batch_size=16, seed=5)
+    table = bacs.predict_table(adapted, found.images, paths=found.paths, batch_size=20, seed=5)
     written = rows("a.parquet")
     assert [row["path"] for row in written] == [f"photos/{number:02}.png" for number in range(40)]
     for name in ("class_index", "class_name", "abstain"):
@@ -158,8 +158,11 @@ class TestOnline:
         assert code == 2
         assert message in err
 
-    def test_epochs_belong_to_offline(self, place, adapt):
-        assert adapt("run", "photos", "--out", "a.csv", "--online", "--epochs", 2)[0] == 2
+    @pytest.mark.parametrize("flag", ["--epochs", "--predict-batch-size"])
+    def test_what_belongs_to_offline_is_refused(self, place, adapt, flag):
+        code, _, err = adapt("run", "photos", "--out", "a.csv", "--online", flag, 2)
+        assert code == 2
+        assert "with online: one pass both adapts and predicts" in err
 
 
 class TestFailures:
@@ -199,6 +202,7 @@ class TestFailures:
             (("--out", "a.csv", "--method", "bax"), "did you mean 'bacs'"),
             (("--out", "a.csv", "--coverage", 0), "coverage must be above 0 and at most 1, got 0.0"),
             (("--out", "a.csv", "--batch-size", 0), "batch_size must be at least 1, got 0"),
+            (("--out", "a.csv", "--predict-batch-size", 0), "predict_batch_size must be at least 1, got 0"),
             (("--out", "a.csv", "--epochs", -1), "epochs must be a finite number >= 0, got -1"),
             (("--out", "a.csv", "--momentum", 1), "momentum must be at least 0 and below 1"),
             (("--out", "a.csv", "--optimizer", "sdg"), "did you mean 'sgd'"),

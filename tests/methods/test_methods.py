@@ -97,6 +97,18 @@ class TestContract:
         torch.testing.assert_close(result.probabilities.float(), p)
 
 
+def test_predictions_may_have_larger_batches_than_steps(ensemble, images, labels):
+    how = {"batch_size": 8, "learning_rate": 0.05}
+    found = bacs.evaluate(ensemble, images, labels, predict_batch_size=20, **how).probabilities
+    adapted = bacs.adapt(ensemble, images, **how)
+    torch.testing.assert_close(found.float(), adapted.predict(images, batch_size=20))
+    assert not torch.allclose(found.float(), adapted.predict(images, batch_size=8), atol=1e-3)
+    with pytest.raises(ValueError, match="predict_batch_size must be at least 1, got 0"):
+        bacs.evaluate(ensemble, images, labels, predict_batch_size=0)
+    with pytest.raises(ValueError, match="predict_batch_size belongs to protocol='offline'"):
+        bacs.evaluate(ensemble, images, labels, protocol="online", predict_batch_size=20)
+
+
 def test_vanilla_is_the_mean_of_softmaxes(ensemble, images):
     expected = torch.stack([m.model(images).softmax(dim=1) for m in ensemble.members]).mean(dim=0)
     torch.testing.assert_close(bacs.adapt(ensemble, images, "vanilla").predict(images), expected.detach())

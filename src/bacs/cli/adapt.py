@@ -20,6 +20,7 @@ from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.methods import METHODS, Stream, load
 from bacs.methods.catalogue import find
+from bacs.methods.evaluate import predicted_at_once
 from bacs.methods.online import stream as start_stream
 from bacs.methods.settings import Settings, check_epochs
 from bacs.predictions import posterior_deviations, summarise
@@ -40,6 +41,7 @@ def adapt(
     save: Path | None = None,
     epochs: float = 1,
     batch_size: int = 128,
+    predict_batch_size: int | None = None,
     learning_rate: float = 1e-3,
     posterior_weight: float = 1e-4,
     momentum: float = 0.9,
@@ -70,6 +72,7 @@ def adapt(
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
         batch_size: Images a step, and of each batch statistic.
+        predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
         posterior_weight: The paper's beta: how strongly the posterior holds the weights.
         momentum: Of the optimiser.
@@ -89,8 +92,11 @@ def adapt(
     check_epochs(epochs)
     if online and epochs != 1:
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {epochs}")
+    if online and predict_batch_size is not None:
+        raise ValueError("predict_batch_size must be left out with online: one pass both adapts and predicts")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    predicting = predicted_at_once(batch_size, predict_batch_size)
     check_coverage(coverage)
     check_out(out, overwrite=overwrite)
     check_save(save, run, overwrite=overwrite)
@@ -101,7 +107,15 @@ def adapt(
         with bars(console) as progress:
             found = read(images, ensemble, strict=strict, progress=progress)
             outcome = predicted(
-                source, found, method, settings, epochs=epochs, batch_size=batch_size, seed=seed, progress=progress
+                source,
+                found,
+                method,
+                settings,
+                epochs=epochs,
+                batch_size=batch_size,
+                predict_batch_size=predicting,
+                seed=seed,
+                progress=progress,
             )
         table = tabulate(
             outcome.after, index=found.index, paths=found.paths, class_names=ensemble.class_names, coverage=coverage
@@ -113,7 +127,7 @@ def adapt(
         console.print("\nStopped. The same command begins anew; an existing table was left as it was.", highlight=False)
         return 130
     moved = [posterior_deviations(member, METHODS[method].adapts) for member in outcome.adapted.members]
-    summary = summarise(ensemble, outcome.before, outcome.after, moved, method=method, batch_size=batch_size)
+    summary = summarise(ensemble, outcome.before, outcome.after, moved, method=method, batch_size=predicting)
     for path, reason in found.failures:
         print(f"skipped {path}: {reason}", file=sys.stderr)
     protocol = "online" if online else "offline"
@@ -229,6 +243,7 @@ def predicted(
     *,
     epochs: int | float,
     batch_size: int,
+    predict_batch_size: int,
     seed: int,
     progress: Progress,
 ) -> Outcome:
@@ -239,4 +254,5 @@ def predicted(
     shared["on_batch"] = lambda count: progress.advance(task, count)
     if isinstance(source, Stream):
         return run_online(source, found.views, **shared)
-    return run_offline(source, found.views, method, epochs=epochs, **settings.as_json(), **shared)
+    shared |= {"epochs": epochs, "predict_batch_size": predict_batch_size}
+    return run_offline(source, found.views, method, **settings.as_json(), **shared)

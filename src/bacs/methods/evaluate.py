@@ -47,17 +47,19 @@ def evaluate(
     *,
     protocol: str = "offline",
     batch_size: int = 128,
+    predict_batch_size: int | None = None,
     **arguments: Any,
 ) -> Evaluation:
     """Adapts and predicts by `method`, then scores every member and their mean in one run.
 
-    Offline: `epochs` passes that adapt, one that predicts. Online: one pass in the order of the images. Other
-    arguments as in `bacs.adapt` and `bacs.stream`. Beyond the members, memory holds predictions of the
-    members at work and their running sum.
+    Offline: `epochs` passes that adapt, one that predicts, in batches of `predict_batch_size` (as those that adapt
+    if None). Online: one pass in the order of the images. Other arguments as in `bacs.adapt` and `bacs.stream`.
+    Beyond the members, memory holds predictions of the members at work and their running sum.
     """
     labels = torch.as_tensor(labels)
     scores, total = [], None
-    for rows in member_probabilities(ensemble, images, method, protocol=protocol, batch_size=batch_size, **arguments):
+    sizes = {"batch_size": batch_size, "predict_batch_size": predict_batch_size}
+    for rows in member_probabilities(ensemble, images, method, protocol=protocol, **sizes, **arguments):
         scores.append({name: score(rows, labels) for name, score in SCORES.items()})
         total = rows.clone() if total is None else total.add_(rows)
     assert total is not None
@@ -72,17 +74,38 @@ def member_probabilities(
     *,
     protocol: str = "offline",
     batch_size: int = 128,
+    predict_batch_size: int | None = None,
     **arguments: Any,
 ) -> Iterator[Tensor]:
     """Float64 probabilities [images, classes] of one adapted member after another; arguments as in `evaluate`."""
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)
-    passes = _offline if protocol == "offline" else _online
-    return passes(ensemble, images, method, batch_size, arguments)
+    if protocol == "online":
+        if predict_batch_size is not None:
+            raise _offline_only("predict_batch_size")
+        return _online(ensemble, images, method, batch_size, arguments)
+    predicting = predicted_at_once(batch_size, predict_batch_size)
+    return _offline(ensemble, images, method, batch_size, predicting, arguments)
+
+
+def predicted_at_once(batch_size: int, predict_batch_size: int | None) -> int:
+    """Images of each batch that is predicted: as many as adapt in a step, unless said otherwise."""
+    if predict_batch_size is not None and predict_batch_size < 1:
+        raise ValueError(f"predict_batch_size must be at least 1, got {predict_batch_size}")
+    return batch_size if predict_batch_size is None else predict_batch_size
+
+
+def _offline_only(name: str) -> ValueError:
+    return ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
 
 
 def _offline(
-    ensemble: Ensemble, images: Images, method: str | Method, batch_size: int, arguments: dict[str, Any]
+    ensemble: Ensemble,
+    images: Images,
+    method: str | Method,
+    batch_size: int,
+    predicting: int,
+    arguments: dict[str, Any],
 ) -> Iterator[Tensor]:
     """Probabilities of one member after another; an adapted member is dropped before the next begins."""
     ensemble.check_inputs(images, batch_size)
@@ -91,7 +114,7 @@ def _offline(
     def rows(member: Member, on_batch: OnBatch) -> Tensor:
         alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
         adapted = adapt(alone, images, method, batch_size=batch_size, on_batch=on_batch, **arguments)
-        return adapted.predict_member(0, images, batch_size=batch_size, seed=seed, on_batch=on_batch)
+        return adapted.predict_member(0, images, batch_size=predicting, seed=seed, on_batch=on_batch)
 
     return _each(rows, ensemble, images, arguments)
 
@@ -101,7 +124,7 @@ def _online(
 ) -> Iterator[Tensor]:
     for name in ("epochs", "predict_statistics"):
         if name in arguments:
-            raise ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
+            raise _offline_only(name)
     arguments.pop("seed", None)  # the order of the images is the stream's own: nothing is drawn
 
     def rows(member: Member, on_batch: OnBatch) -> Tensor:

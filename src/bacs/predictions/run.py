@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from bacs import inputs
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
+from bacs.methods.evaluate import predicted_at_once
 from bacs.methods.offline import adapt
 from bacs.methods.online import Stream
 from bacs.predictions.uncertainty import Predictive, accumulate, averaged, joined
@@ -26,21 +27,25 @@ def run_offline(
     method: str,
     *,
     batch_size: int = 128,
+    predict_batch_size: int | None = None,
     seed: int = 0,
     on_batch: OnBatch = lambda count: None,
     **arguments: Any,
 ) -> Outcome:
-    """Passes that adapt, then one that predicts; arguments as in `bacs.adapt`. `views`: the images for each member."""
+    """Passes that adapt, then one that predicts; arguments as in `bacs.evaluate`. `views`: images for each member."""
+    predicting = predicted_at_once(batch_size, predict_batch_size)
     _check(ensemble, views, batch_size)
-    options = {"batch_size": batch_size, "seed": seed, "on_batch": on_batch}
+    options: dict[str, Any] = {"seed": seed, "on_batch": on_batch}
     before: Predictive | None = None
     after: Predictive | None = None
     finished: list[Ensemble] = []
     for index, view in enumerate(views):
         alone = replace(ensemble, members=[ensemble.members[index]])
-        before = accumulate(before, alone.predict_member(0, view, **options), members=len(views))
-        finished.append(adapt(alone, view, method, **options, **arguments))
-        after = accumulate(after, finished[-1].predict_member(0, view, **options), members=len(views))
+        rows = alone.predict_member(0, view, batch_size=predicting, **options)
+        before = accumulate(before, rows, members=len(views))
+        finished.append(adapt(alone, view, method, batch_size=batch_size, **options, **arguments))
+        rows = finished[-1].predict_member(0, view, batch_size=predicting, **options)
+        after = accumulate(after, rows, members=len(views))
     assert before is not None
     assert after is not None
     members = [member for one in finished for member in one.members]
