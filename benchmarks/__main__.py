@@ -1,6 +1,6 @@
 """Speed and memory, as ratios of sides that take turns in one process.
 
-    python -m benchmarks                                        # all parts, about half an hour on two cores
+    python -m benchmarks                                        # all parts, about fifty minutes on two cores
     python -m benchmarks steps gemm                             # some of them
     python -m benchmarks --record results/performance/NAME.json # keeps the figures
     python -m benchmarks --quick                                # does it run? Its figures mean nothing
