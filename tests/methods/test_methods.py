@@ -97,6 +97,16 @@ class TestContract:
         torch.testing.assert_close(result.probabilities.float(), p)
 
 
+def test_models_in_another_layout_and_with_expanded_constants_adapt(images):
+    model = small_member().model.to(memory_format=torch.channels_last)
+    model.register_buffer("constant", torch.ones(1, 1).expand(3, 4))
+    ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))])
+    adapted = bacs.adapt(ensemble, images, "bacs-no-posterior", batch_size=16).members[0].model
+    assert not equal([read(model)], [read(adapted)])
+    assert all(p.is_contiguous() for p in adapted.parameters())
+    assert torch.equal(adapted.constant, torch.ones(3, 4))
+
+
 def test_predictions_may_have_larger_batches_than_steps(ensemble, images, labels):
     how = {"batch_size": 8, "learning_rate": 0.05}
     found = bacs.evaluate(ensemble, images, labels, predict_batch_size=20, **how).probabilities

@@ -23,14 +23,16 @@ HALF = (torch.bfloat16, torch.float16)
 
 
 def copied(member: Member, device: torch.device | str | None) -> Member:
-    """A member with a model of its own on the device; the posterior is shared, since nobody writes to it.
+    """A member with a model of its own on the device, in the plain layout; the posterior is shared, being read only.
 
     Half-precision weights become float32: an adaptation step is smaller than their rounding and would be lost.
     """
     model = copy.deepcopy(member.model)
     if any(tensor.dtype in HALF for tensor in _tensors(model)):
         model._apply(lambda tensor: tensor.float() if tensor.dtype in HALF else tensor)
-    return replace(member, model=model if device is None else model.to(device))
+    if device is not None:
+        model = model.to(device)
+    return replace(member, model=arrange(model, torch.contiguous_format))
 
 
 def working_copy(member: Member, device: torch.device | str | None = None) -> Member:
@@ -104,7 +106,8 @@ def _functions(state: posteriors.Posterior, params: Params, min_variance: float)
 def settle(home: nn.Module, worked: nn.Module) -> None:
     """Writes the weights and statistics of a working copy into the model that it was made from."""
     for mine, theirs in zip(_tensors(home), _tensors(worked), strict=True):
-        mine.copy_(theirs)
+        if not torch.equal(mine, theirs):  # a constant may be expanded, which cannot be written to
+            mine.copy_(theirs)
 
 
 def _tensors(model: nn.Module) -> tuple[Tensor, ...]:
