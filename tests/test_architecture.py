@@ -80,7 +80,8 @@ def test_bn_is_vanilla_without_batch_norm_and_said_once(caplog):
         p = bacs.adapt(ensemble, ROWS, "bn").predict(ROWS)
         bacs.adapt(ensemble, ROWS, "tent")
         bacs.stream(ensemble, "bacs")
-    assert torch.equal(p, ensemble.predict(ROWS))
+    # Rows are drawn in another order under 'bn', and with it the last bits of a matrix product.
+    torch.testing.assert_close(p, ensemble.predict(ROWS), atol=1e-6, rtol=0)
     assert [record.getMessage().split(",")[0] for record in caplog.records] == ["Sequential has no batch-norm layers"]
 
 

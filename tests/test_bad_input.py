@@ -77,7 +77,18 @@ BAD_ARGUMENTS = [
     ({"epochs": -1}, "epochs must be a finite number >= 0, got -1"),
     ({"epochs": math.inf}, "epochs must be a finite number >= 0, got inf"),
     ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-    ({"predict_statistics": "running"}, "predict_statistics must be one of batch, accumulated; got 'running'"),
+    ({"statistics": "test"}, "statistics must be one of source, running, accumulated; got 'test'"),
+    ({"batch_weight": 1.5}, "batch_weight must be a number from 0 .* to 1 .*, got 1.5"),
+    ({"batch_weight": -0.1}, "batch_weight must be a number from 0"),
+    ({"batch_weight": float("nan")}, "batch_weight must be a number from 0"),
+    ({"objective_temperature": 0}, "objective_temperature must be a finite number > 0, got 0"),
+    ({"temperature": 0.0}, "temperature must be a finite number > 0, or 'agreement', got 0.0"),
+    ({"temperature": math.inf}, "temperature must be a finite number > 0, or 'agreement', got inf"),
+    ({"temperature": "agreed"}, "temperature must be a finite number > 0, or 'agreement', got 'agreed'"),
+    ({"objective": "entropi"}, r"objective must be one of entropy, .*; got 'entropi' \(did you mean 'entropy'\?\)"),
+    ({"objective": "entropy + -1 * consistency"}, "objective must be one of entropy"),
+    ({"objective": "1.2.3 * entropy"}, "objective must have numbers as weights, got '1.2.3 [*] entropy'"),
+    ({"view": "mirror"}, r"view must be one of mirrored, shifted; got 'mirror' \(did you mean 'mirrored'\?\)"),
     ({"class_mask": torch.ones(3, dtype=torch.bool)}, "class_mask must have 5 entries, one a class, got 3"),
     (
         {"class_mask": torch.zeros(5, dtype=torch.bool)},
@@ -160,7 +171,7 @@ def test_read_only_arrays_are_read_without_a_copy_or_a_warning(ensemble, images)
 
 
 def test_an_online_evaluation_has_no_epochs(ensemble, images, labels):
-    for wrong in ({"epochs": 2}, {"predict_statistics": "batch"}):
+    for wrong in ({"epochs": 2}, {"predict_batch_size": 8}):
         with pytest.raises(ValueError, match="belongs to protocol='offline'"):
             bacs.evaluate(ensemble, images, labels, "tent", protocol="online", **wrong)
     with pytest.raises(

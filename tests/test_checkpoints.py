@@ -65,10 +65,13 @@ def test_an_ensemble_comes_back_bit_for_bit(tmp_path, images, module):
         assert torch.equal(first, bacs.adapt(again, images, method).predict(images))
 
 
-@pytest.mark.parametrize("statistics", ["batch", "accumulated"])
-def test_an_adapted_ensemble_comes_back_and_predicts_the_same(tmp_path, ensemble, images, statistics):
+@pytest.mark.parametrize(
+    "choice",
+    [{}, {"statistics": "accumulated"}, {"statistics": "running"}, {"batch_weight": 0.3, "temperature": 2.5}],
+)
+def test_an_adapted_ensemble_comes_back_and_predicts_the_same(tmp_path, ensemble, images, choice):
     mask = torch.tensor([True, True, False, True, True])
-    adapted = bacs.adapt(ensemble, images, predict_statistics=statistics, class_mask=mask, learning_rate=0.02)
+    adapted = bacs.adapt(ensemble, images, class_mask=mask, learning_rate=0.02, **choice)
     adapted.save(tmp_path / "site")
     again = bacs.load(tmp_path / "site")
     assert_same(adapted, again)

@@ -1,9 +1,6 @@
 """What users see of members and ensembles."""
 
-import torch
-
 import bacs
-from bacs.ensemble import marginalise
 from small import small_member
 
 
@@ -27,8 +24,3 @@ def test_ensembles_are_told_apart_by_identity(ensemble):
     assert ensemble == ensemble
     assert ensemble != bacs.Ensemble(ensemble.members)
     assert len({ensemble, ensemble}) == 1
-
-
-def test_marginalise_is_the_mean_over_members():
-    rows = [torch.tensor([[0.2, 0.8]]), torch.tensor([[0.6, 0.4]])]
-    torch.testing.assert_close(marginalise(rows), torch.tensor([[0.4, 0.6]]))

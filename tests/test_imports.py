@@ -10,8 +10,10 @@ import bacs
 ROOT = Path(bacs.__file__).parent
 LAYERS = [
     {"errors", "types"},
-    {"parameters", "inputs", "layout", "preprocessing", "toml", "locks", "side_by_side"},
-    {"objectives", "metrics", "posteriors", "models", "corruptions", "checkpoints", "engine"},
+    {"parameters", "inputs", "layout", "preprocessing", "toml", "locks"},
+    {"threads", "objectives", "metrics", "predictive", "posteriors", "models", "corruptions", "checkpoints", "engine"},
+    {"agreement"},
+    {"temperature"},
     {"data", "adaptation", "architecture"},
     {"ensemble"},
     {"methods", "training"},
@@ -71,7 +73,8 @@ def test_importing_has_no_effect_on_the_caller():
 def test_public_names_are_these():
     assert set(bacs.__all__) == {
         *("METHODS", "Architecture", "BacsError", "Ensemble", "Evaluation", "Member", "Method", "Preprocessing"),
-        *("Stream", "adapt", "corruptions", "data", "evaluate", "load", "metrics", "models", "objectives"),
-        *("posteriors", "predict_table", "predictions", "pretrained", "stream", "training"),
+        *("Statistics", "Stream", "adapt", "agreement", "calibrate", "corruptions", "data", "evaluate", "load"),
+        *("metrics", "models", "objectives", "posteriors", "predict_table", "predictions", "pretrained", "stream"),
+        *("temperature", "training"),
     }
     assert all(hasattr(bacs, name) for name in bacs.__all__)

@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 import bacs
+from bacs.adaptation import loop
 from bacs.layout import arranged, layout_of
-from bacs.methods.prepare import adapter_for, working_copy
+from bacs.methods.prepare import mover_for, working_copy
 from bacs.methods.settings import Settings
 from small import small_member, small_model
 
@@ -38,8 +39,8 @@ def test_both_layouts_give_the_same_adapted_weights_within_rounding(images):
     assert adapted.conv.weight.is_contiguous()
     member = working_copy(ensemble.members[0])
     member.model.to(memory_format=torch.contiguous_format)
-    adapter = adapter_for(member, bacs.METHODS["bacs"], Settings(learning_rate=0.01), None)
-    adapter.step(images)
+    row = bacs.METHODS["bacs"]
+    loop.step([mover_for(member, row, Settings(learning_rate=0.01).of(row), None)], [images])
     for a, b in zip(adapted.parameters(), member.model.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 

@@ -36,10 +36,9 @@ from bacs.predictions import (
     predictive_entropy,
     summarise,
 )
-from bacs.predictions.run import run_offline, run_online
 from bacs.predictions.table import tabulate
-from bacs.predictions.uncertainty import accumulate, averaged
 from bacs.predictions.writers import check_out
+from bacs.predictive import average, join
 from small import small_member
 
 
@@ -53,10 +52,7 @@ def members():
 
 @pytest.fixture
 def predictive(members):
-    so_far = None
-    for member in members:
-        so_far = accumulate(so_far, torch.from_numpy(member), members=3)
-    return so_far
+    return average(torch.from_numpy(member) for member in members)
 
 
 class TestUncertainty:
@@ -79,13 +75,21 @@ class TestUncertainty:
         torch.testing.assert_close(predictive_entropy(predictive), parts)
 
     def test_one_member_disagrees_with_nobody(self, members):
-        alone = accumulate(None, torch.from_numpy(members[1]), members=1)
+        alone = average([torch.from_numpy(members[1])])
         assert mutual_information(alone).eq(0).all()
 
-    def test_members_at_hand_average_as_members_that_come_one_by_one(self, members, predictive):
-        at_hand = averaged([torch.from_numpy(member) for member in members])
-        for one, other in zip(at_hand, predictive, strict=True):
-            torch.testing.assert_close(one, other)
+    def test_the_average_is_numpys_and_changes_no_member(self, members, predictive):
+        given = [torch.from_numpy(member.copy()) for member in members]
+        np.testing.assert_allclose(average(given).probabilities, members.mean(axis=0), atol=1e-15)
+        assert np.array_equal(torch.stack(given), members)
+        assert np.array_equal(predictive.labels, members.argmax(axis=-1))
+        with pytest.raises(ValueError, match="at least one member, got none"):
+            average([])
+
+    def test_joined_batches_are_the_predictions_of_all_images(self, members, predictive):
+        parts = [average(torch.from_numpy(member[part]) for member in members) for part in (slice(20), slice(20, 50))]
+        for one, other in zip(join(parts), predictive, strict=True):
+            assert torch.equal(one, other)
 
     def test_effective_classes_count_equal_shares(self):
         assert effective_classes(torch.eye(5)) == pytest.approx(5)
@@ -149,7 +153,7 @@ class TestTable:
         assert (table.mutual_information > 0).any()
 
     def test_a_dataset_and_a_loader_of_the_users_own_give_the_same(self, ensemble, images, labels):
-        adapted = bacs.adapt(ensemble, images, predict_statistics="accumulated")
+        adapted = bacs.adapt(ensemble, images, statistics="accumulated")
         pairs = TensorDataset(images, labels)
         expected = predict_table(adapted, images).confidence
         for given in (pairs, DataLoader(pairs, batch_size=16)):
@@ -239,7 +243,7 @@ class TestFiles:
     @pytest.mark.parametrize("suffix", READERS)
     def test_a_disk_that_fills_in_the_middle_leaves_nothing(self, tmp_path, suffix):
         rows = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(6), 3000))
-        large = tabulate(accumulate(None, rows, members=1))
+        large = tabulate(average([rows]))
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # the system's own refusal to let a file grow
         try:
@@ -255,50 +259,9 @@ class TestFiles:
             check_out(tmp_path / "a.parquet", overwrite=False)
 
 
-class TestRuns:
-    def test_offline_is_adapt_and_predict(self, ensemble, images):
-        outcome = run_offline(ensemble, [images] * 3, "bacs", batch_size=16, seed=3, learning_rate=0.01, epochs=2)
-        adapted = bacs.adapt(ensemble, images, "bacs", batch_size=16, seed=3, learning_rate=0.01, epochs=2)
-        torch.testing.assert_close(outcome.before.probabilities.float(), ensemble.predict(images))
-        torch.testing.assert_close(outcome.after.probabilities.float(), adapted.predict(images, batch_size=16, seed=3))
-        assert outcome.adapted.adaptation == adapted.adaptation
-        assert outcome.adapted.statistics == "batch"
-        assert len(outcome.adapted) == 3
-
-    def test_online_is_the_stream(self, ensemble, images):
-        outcome = run_online(bacs.stream(ensemble, "tent", learning_rate=0.1), [images] * 3, batch_size=16)
-        stream = bacs.stream(ensemble, "tent", learning_rate=0.1)
-        expected = torch.cat([stream.step(batch) for batch in images.split(16)])
-        torch.testing.assert_close(outcome.after.probabilities.float(), expected)
-        assert outcome.adapted.steps == 3
-
-    @pytest.mark.parametrize("online", [False, True])
-    def test_each_member_meets_its_own_view(self, ensemble, images, online):
-        views = [images, images[:, :, 2:, 2:], images[:, :, :8]]
-        if online:
-            after = run_online(bacs.stream(ensemble, "bn"), views, batch_size=10).after
-        else:
-            after = run_offline(ensemble, views, "bn", batch_size=10, seed=0).after
-        alone = []
-        for member, view in zip(ensemble.members, views, strict=True):
-            one = bacs.Ensemble([member])
-            if online:
-                stream = bacs.stream(one, "bn")
-                alone.append(torch.cat([stream.step(batch) for batch in view.split(10)]))
-            else:
-                alone.append(bacs.adapt(one, view, "bn").predict(view, batch_size=10))
-        torch.testing.assert_close(after.probabilities.float(), torch.stack(alone).mean(dim=0))
-
-    def test_views_that_do_not_fit_are_named_before_any_work(self, ensemble, images):
-        with pytest.raises(ValueError, match="views must be one a member, got 2 for 3 members"):
-            run_offline(ensemble, [images] * 2, "bacs")
-        with pytest.raises(ValueError, match=r"images of shape \[2, 2, 12, 12\] do not fit"):
-            run_offline(ensemble, [images, images, images[:, :2]], "bacs")
-
-
 def predictions(*rows):
     rows = torch.tensor(rows, dtype=torch.float64)
-    return Predictive(rows, entropy(rows))
+    return Predictive(rows, entropy(rows), rows.argmax(dim=1)[None])
 
 
 def sure_of(*classes, width=5):
@@ -313,7 +276,7 @@ class TestSummary:
         named = replace(ensemble, class_names=list("abcde"))
         found = self.summary(sure_of(0, 0, 1, 4), sure_of(4, 4, 1, 4), named, method="vanilla")
         assert [(row.name, row.before, row.after) for row in found.classes] == [("e", 1, 3), ("b", 1, 1), ("a", 2, 0)]
-        assert found.before.mean_confidence == 1
+        assert found.before.confidence == 1
         assert found.before.effective_classes == pytest.approx(math.exp(scipy_entropy([2, 1, 1])))
         assert json.loads(json.dumps(found.as_json()))["moved"] == [0.1, None, 0.3]
 
@@ -334,7 +297,7 @@ class TestSummary:
         def spread(top, classes):
             rows = torch.full((100, 5), (1 - top) / 4, dtype=torch.float64)
             rows[torch.arange(100), torch.arange(100) % classes] = top
-            return Predictive(rows, entropy(rows))
+            return Predictive(rows, entropy(rows), rows.argmax(dim=1)[None])
 
         one, sure, unsure = spread(0.95, 1), spread(0.93, 5), spread(0.8, 5)
         assert (

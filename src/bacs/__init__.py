@@ -1,10 +1,23 @@
 """Bayesian test-time adaptation for PyTorch classifiers."""
 
-from bacs import corruptions, data, metrics, models, objectives, posteriors, predictions, pretrained, training
+from bacs import (
+    agreement,
+    corruptions,
+    data,
+    metrics,
+    models,
+    objectives,
+    posteriors,
+    predictions,
+    pretrained,
+    temperature,
+    training,
+)
+from bacs.adaptation.statistics import Statistics
 from bacs.architecture import Architecture
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import BacsError
-from bacs.methods import METHODS, Evaluation, Method, Stream, adapt, evaluate, load, stream
+from bacs.methods import METHODS, Evaluation, Method, Stream, adapt, calibrate, evaluate, load, stream
 from bacs.predictions import predict_table
 from bacs.preprocessing import Preprocessing
 
@@ -19,8 +32,11 @@ __all__ = [
     "Member",
     "Method",
     "Preprocessing",
+    "Statistics",
     "Stream",
     "adapt",
+    "agreement",
+    "calibrate",
     "corruptions",
     "data",
     "evaluate",
@@ -33,5 +49,6 @@ __all__ = [
     "predictions",
     "pretrained",
     "stream",
+    "temperature",
     "training",
 ]

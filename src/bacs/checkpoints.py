@@ -21,17 +21,25 @@ from torch import Tensor
 from bacs.errors import CheckpointError
 
 MANIFEST = "bacs.json"
-FORMAT = 1
+FORMAT = 2  # since statistics are a weight and a reference
+READABLE = (1, FORMAT)
+
+Entries = dict[str, dict[str, Any]]  # of a manifest: what tensors are called -> file, checksum, size
 
 
-def write(path: str | Path, manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> None:
-    """Writes `tensors` (file name -> tensors) and the manifest into the folder `path`, replacing what was there."""
+def write(
+    path: str | Path, manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], *, kept: Entries | None = None
+) -> Entries:
+    """Writes `tensors` (name -> tensors) and the manifest into the folder `path`, replacing what was there.
+
+    Returns the manifest's entries. Those of an earlier write may be `kept`: their files stay and are not written again.
+    """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file; a run is saved as a folder")
     if folder.is_dir() and not (folder / MANIFEST).exists() and not all(map(_is_ours, folder.iterdir())):
         raise CheckpointError(f"{folder} holds something else (no {MANIFEST} in it); choose an empty or new folder")
-    files: dict[str, dict[str, Any]] = {}
+    files: Entries = dict(kept or {})
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, group in tensors.items():
@@ -45,10 +53,19 @@ def write(path: str | Path, manifest: dict[str, Any], tensors: dict[str, dict[st
         raise CheckpointError(
             f"could not save to {folder}: {error.strerror or error}; what was there is intact"
         ) from error
-    kept = {entry["file"] for entry in files.values()}
+    kept_files = {entry["file"] for entry in files.values()}
     for stale in folder.iterdir():
-        if _is_ours(stale) and stale.name not in kept:
+        if _is_ours(stale) and stale.name not in kept_files:
             stale.unlink(missing_ok=True)
+    return files
+
+
+def still_there(path: str | Path, entries: Entries) -> Entries:
+    """The entries of an earlier write, if this folder has all of their files in full; else none."""
+    sizes = {entry["file"]: entry["bytes"] for entry in entries.values()}
+    files = {file: Path(path) / file for file in sizes}
+    whole = all(file.is_file() and file.stat().st_size == sizes[name] for name, file in files.items())
+    return entries if whole else {}
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
@@ -83,8 +100,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{file} is damaged: {error}") from error
     if not isinstance(manifest, dict) or not {"format", "kind", "files"} <= manifest.keys():
         raise CheckpointError(f"{file} is not a bacs manifest: it lacks format, kind or files")
-    if manifest["format"] != FORMAT:
-        raise CheckpointError(f"{file} has format {manifest['format']}, this version reads {FORMAT}; update bacs")
+    if manifest["format"] not in READABLE:
+        known = " and ".join(map(str, READABLE))
+        raise CheckpointError(f"{file} has format {manifest['format']!r}, this version reads {known}; update bacs")
     return manifest
 
 

@@ -1,6 +1,7 @@
 """Members and ensembles: the user's handles on models that carry a posterior."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from bacs import checkpoints, inputs, posteriors
-from bacs.adaptation import norm_statistics, offline
+from bacs.adaptation import loop, statistics
 from bacs.adaptation.forward import try_out
+from bacs.adaptation.statistics import SOURCE, Statistics
 from bacs.architecture import Architecture, architecture_of
 from bacs.inputs import Images
 from bacs.layout import arranged
 from bacs.parameters import check_fit, check_model
 from bacs.posteriors import Posterior
+from bacs.predictive import Predictive, average
 from bacs.preprocessing import Preprocessing, to_model
-from bacs.side_by_side import OnBatch, safe, side_by_side
+from bacs.threads import OnBatch, Threads, safe
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,14 +63,15 @@ class Member:
 class Ensemble:
     """k members whose predicted probabilities are averaged.
 
-    `statistics` says which batch-norm statistics predictions use, `class_mask` which classes are possible,
-    `adaptation` how the members came about if they were adapted.
+    `statistics` says which batch-norm statistics predictions use, `temperature` how sure they are (softmax(z / T)),
+    `class_mask` which classes are possible, `adaptation` how the members came about if they were adapted.
     """
 
     members: Sequence[Member]
     class_names: Sequence[str] | None = None
     class_mask: Tensor | None = None
-    statistics: str = "source"
+    statistics: Statistics = SOURCE
+    temperature: float = 1.0
     adaptation: dict[str, Any] | None = field(default=None)
 
     def __post_init__(self) -> None:
@@ -78,10 +82,15 @@ class Ensemble:
             if not isinstance(member, Member):
                 raise TypeError(f"members must be bacs.Member(model, posterior), got {type(member).__name__}")
         object.__setattr__(self, "members", members)
+        if not isinstance(self.statistics, Statistics):
+            raise TypeError(f"statistics must be bacs.Statistics(batch_weight), got {self.statistics!r}")
+        if not (isinstance(self.temperature, (int, float)) and 0 < self.temperature < math.inf):
+            raise ValueError(f"temperature must be a finite number > 0, got {self.temperature!r}")
 
     def __repr__(self) -> str:
         adapted = "" if self.adaptation is None else f", adapted by {self.adaptation['method']}"
-        return f"Ensemble({len(self)} x {self.members[0]!r}, {self.statistics} statistics{adapted})"
+        warmth = "" if self.temperature == 1 else f", temperature {self.temperature:.3g}"
+        return f"Ensemble({len(self)} x {self.members[0]!r}, {self.statistics}{warmth}{adapted})"
 
     def __len__(self) -> int:
         return len(self.members)
@@ -89,20 +98,24 @@ class Ensemble:
     def predict(self, images: Images, *, batch_size: int = 128, seed: int = 0) -> Tensor:
         """Probabilities [images, classes]: the mean over members of their softmax, never of their logits.
 
-        Under `batch` statistics images are drawn in a seeded random order, so that a folder sorted by class does
-        not give batches of one class; rows come back in the order of `images`.
+        Where statistics of the batch count, images are drawn in a seeded random order, so that a folder sorted by
+        class does not give batches of one class; rows come back in the order of `images`.
         """
+        return self.as_its_members(self.predictive(images, batch_size=batch_size, seed=seed).probabilities)
+
+    def predictive(
+        self, images: Images, *, batch_size: int = 128, seed: int = 0, on_batch: OnBatch = lambda count: None
+    ) -> Predictive:
+        """As `predict`, in float64 and with what is known of the members beside their mean."""
         self.check_inputs(images, batch_size)
-        total: Tensor | None = None
+        views = inputs.views_of(images, len(self))
 
         def member_rows(index: int, on_batch: OnBatch) -> Tensor:
-            return self.predict_member(index, images, batch_size=batch_size, seed=seed, on_batch=on_batch)
+            return self.predict_member(index, views[index], batch_size=batch_size, seed=seed, on_batch=on_batch)
 
-        together = safe(images, [member.model for member in self.members])
-        for rows in side_by_side(member_rows, range(len(self)), allowed=together):
-            total = rows if total is None else total.add_(rows)
-        assert total is not None
-        return (total / len(self)).to(torch.promote_types(self.members[0].like.dtype, torch.float32))
+        allowed = safe(images, [member.model for member in self.members])
+        with Threads(len(self), allowed=allowed) as threads:
+            return average(threads.imap(member_rows, range(len(self)), on_batch=on_batch))
 
     def predict_member(
         self,
@@ -111,39 +124,44 @@ class Ensemble:
         *,
         batch_size: int = 128,
         seed: int = 0,
-        on_batch: Callable[[int], None] = lambda count: None,
+        on_batch: OnBatch = lambda count: None,
     ) -> Tensor:
         """Float64 probabilities [images, classes] of one member."""
         member = self.members[index]
         inputs.check_order(images)
-        with norm_statistics.using(member.model, self.statistics):
-            return offline.predict(
+        with statistics.using(member.model, self.statistics):
+            return loop.predict(
                 member.model,
                 images,
                 batch_size=batch_size,
-                generator=torch.Generator().manual_seed(seed) if self.statistics == "batch" else None,
+                seed=seed if self.statistics.batch_weight > 0 else None,
                 prepare=member.prepare,
                 class_mask=self.class_mask,
+                temperature=self.temperature,
                 on_batch=on_batch,
             )
+
+    def as_its_members(self, probabilities: Tensor) -> Tensor:
+        """Probabilities in the type that the members compute in."""
+        return probabilities.to(torch.promote_types(self.members[0].like.dtype, torch.float32))
 
     @torch.no_grad()
     def check_inputs(self, images: Images, batch_size: int) -> None:
         """Tries every member on two images, so that what does not fit is said before any work is done."""
-        inputs.check(images, batch_size=batch_size)
-        self.check_batch(inputs.first(images))
+        views = inputs.views_of(images, len(self))
+        first = {}
+        for view in views:
+            if id(view) not in first:
+                inputs.check(view, batch_size=batch_size)
+                first[id(view)] = inputs.first(view)
+        self.check_batches([first[id(view)] for view in views])
 
     @torch.no_grad()
-    def check_batch(self, batch: Tensor) -> None:
-        """Raises unless every member gives finite logits for the batch, all of the same class count."""
-        self.check_each([batch] * len(self))
-
-    @torch.no_grad()
-    def check_each(self, batches: Sequence[Tensor]) -> None:
-        """As `check_batch`, with a batch for each member."""
+    def check_batches(self, batches: Sequence[Tensor]) -> None:
+        """Raises unless every member gives finite logits for its batch, all of the same class count."""
         widths = []
         for member, batch in zip(self.members, batches, strict=True):
-            with norm_statistics.using(member.model, "source"):
+            with statistics.using(member.model, SOURCE):
                 widths.append(try_out(member.model, member.prepare(batch)).shape[1])
         for index, width in enumerate(widths):
             if width != widths[0]:
@@ -156,38 +174,36 @@ class Ensemble:
 
     def save(self, path: str | Path) -> None:
         """Writes the ensemble to a folder that `bacs.load` opens; an ensemble already there is replaced whole."""
-        manifest, tensors = self.pack()
-        checkpoints.write(path, manifest, tensors)
+        checkpoints.write(path, self.describe(), self.tensors())
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
-        """The manifest and tensor files of this ensemble."""
-        tensors, entries = {}, []
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """What is stored of this ensemble in tensor files, one per member."""
+        groups = {}
         for index, member in enumerate(self.members):
-            values, state = posteriors.pack(member.posterior, dict(member.model.named_parameters()))
-            entries.append(
-                {
-                    "architecture": None if member.architecture is None else member.architecture.as_json(),
-                    "preprocessing": None if member.preprocessing is None else member.preprocessing.as_json(),
-                    "posterior": values,
-                }
-            )
-            tensors[f"member-{index}"] = {f"model/{name}": t for name, t in untied(member.model).items()} | {
-                f"posterior/{name}": t for name, t in state.items()
+            _, state = posteriors.pack(member.posterior, dict(member.model.named_parameters()))
+            model = {f"model/{name}": t for name, t in untied(member.model).items()}
+            groups[f"member-{index}"] = model | {f"posterior/{name}": t for name, t in state.items()}
+        return groups
+
+    def describe(self) -> dict[str, Any]:
+        """What is stored of this ensemble in its manifest."""
+        entries = [
+            {
+                "architecture": None if member.architecture is None else member.architecture.as_json(),
+                "preprocessing": None if member.preprocessing is None else member.preprocessing.as_json(),
+                "posterior": posteriors.pack(member.posterior, dict(member.model.named_parameters()))[0],
             }
-        manifest = {
+            for member in self.members
+        ]
+        return {
             "kind": "ensemble",
             "class_names": None if self.class_names is None else list(self.class_names),
             "class_mask": None if self.class_mask is None else self.class_mask.tolist(),
-            "statistics": self.statistics,
+            **self.statistics.as_json(),
+            "temperature": self.temperature,
             "adaptation": self.adaptation,
             "members": entries,
         }
-        return manifest, tensors
-
-
-def marginalise(probabilities: Sequence[Tensor]) -> Tensor:
-    """p(y|x) = 1/k sum_i p(y | x, w_i): the members' mean."""
-    return torch.stack(list(probabilities)).mean(dim=0)
 
 
 def untied(model: nn.Module) -> dict[str, Tensor]:

@@ -6,14 +6,50 @@ indexing (a Dataset; of a pair only the first part, the image, is read), or a Da
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset
 
-Images = Any  # Tensor | np.ndarray | Dataset | DataLoader: there is no common type to name
+Images = Any  # Tensor | np.ndarray | Dataset | DataLoader | PerMember: there is no common type to name
+
+
+class PerMember(tuple[Any, ...]):
+    """Images for each member: the same ones in the same order, at each one's own size."""
+
+
+def views_of(images: Images, members: int) -> list[Images]:
+    """The images of each member."""
+    if not isinstance(images, PerMember):
+        return [images] * members
+    if len(images) != members:
+        raise ValueError(f"images must be given for each member, got {len(images)} for {members} members")
+    return list(images)
+
+
+class Reader:
+    """The same batches of one or several views of the images, in the same order: random if there is a seed.
+
+    A view that several members share is read once. Every pass goes on with the same random numbers.
+    """
+
+    def __init__(self, views: Sequence[Images], batch_size: int, *, seed: int | None) -> None:
+        self._places = [id(view) for view in views]
+        self._distinct = dict(zip(self._places, views, strict=True))
+        self._batch_size = batch_size
+        self._generators = [None if seed is None else torch.Generator().manual_seed(seed) for _ in self._distinct]
+
+    def batches(self, share: int | float = 1.0) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        """Positions of the images, and a batch for each view."""
+        readers = [
+            batches(view, self._batch_size, generator=generator, share=share)
+            for view, generator in zip(self._distinct.values(), self._generators, strict=True)
+        ]
+        for parts in zip(*readers, strict=True):
+            found = dict(zip(self._distinct, parts, strict=True))
+            yield parts[0][0], [found[place][1] for place in self._places]
 
 
 def batches(
@@ -59,6 +95,19 @@ def first(images: Images) -> Tensor:
         raise ValueError("images must hold at least one image, got an empty DataLoader")
     source, count = _source(images)
     return checked(_take(source, torch.arange(min(count, 2)), in_order=True))
+
+
+def sample(images: Images, count: int, *, seed: int) -> Images:
+    """A seeded draw of so many images, or all of them if there are no more; a DataLoader stays whole."""
+    if isinstance(images, PerMember):
+        return PerMember(sample(view, count, seed=seed) for view in images)
+    if isinstance(images, DataLoader):
+        return images
+    source, whole = _source(images)
+    if whole <= count:
+        return images
+    chosen = torch.randperm(whole, generator=torch.Generator().manual_seed(seed))[:count].sort().values
+    return source[chosen] if isinstance(source, Tensor) else Subset(cast(Dataset[Any], source), chosen.tolist())
 
 
 def check_order(images: Images) -> None:

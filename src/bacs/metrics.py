@@ -4,7 +4,7 @@ Predictions of equal confidence are exchangeable: where their order would matter
 group, so that no score depends on the order of the rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -128,6 +128,53 @@ def mce(errors: Mapping[str, Sequence[float]]) -> float:
         if len(values) != 5 or not all(0 <= value <= 1 for value in values):
             raise ValueError(f"errors of {name} must be five shares 0..1, one a severity, got {list(values)}")
     return float(np.mean([np.mean(errors[name]) / baseline for name, baseline in ALEXNET_ERROR.items()]))
+
+
+class Score(NamedTuple):
+    """A score as tables, figures and searches know it."""
+
+    label: str  # heading of its column
+    function: Callable[[Tensor | Array, Tensor | Array], float]
+    percent: bool = False  # printed in percent with two digits, else as it is with four
+    higher_is_better: bool = False
+
+    @property
+    def axis(self) -> str:
+        """Its name beside a figure's axis."""
+        return f"{self.label} (%)" if self.percent else self.label
+
+    @property
+    def direction(self) -> str:
+        return "higher is better" if self.higher_is_better else "lower is better"
+
+    def shown(self, value: float) -> float:
+        """The number that is printed."""
+        return 100 * value if self.percent else value
+
+    def text(self, value: float) -> str:
+        """The number as the paper prints it."""
+        if np.isinf(value):
+            return "∞"
+        return f"{self.shown(value):.{2 if self.percent else 4}f}"
+
+    def best(self, values: Sequence[float]) -> float:
+        """The best of several; NaN, which no method is to blame for, is left out."""
+        known = [value for value in values if not np.isnan(value)]
+        return (max if self.higher_is_better else min)(known)
+
+
+SCORES: dict[str, Score] = {
+    "accuracy": Score("Acc", accuracy, percent=True, higher_is_better=True),
+    "nll": Score("NLL", nll),
+    "brier": Score("Brier", brier),
+    "ece": Score("ECE", ece),
+}
+"""The scores of every evaluation, record and table, in the order of the paper's columns."""
+
+
+def scores_of(probabilities: Tensor | Array, labels: Tensor | Array) -> dict[str, float]:
+    """Every score of one set of predictions, by name."""
+    return {name: score.function(probabilities, labels) for name, score in SCORES.items()}
 
 
 def _confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:

@@ -55,7 +55,7 @@ def test_a_method_s_own_table_goes_before_the_recipe():
 
 def test_settings_are_those_that_the_method_uses():
     settings = {cell.method: set(cell.settings) for cell in plan(parse({"shifts": ["mnist"], "methods": [*METHODS]}))}
-    assert settings["vanilla"] == settings["bn"] == {"batch_size"}
+    assert settings["vanilla"] == settings["bn"] == {"batch_size", "batch_weight", "statistics", "temperature"}
     assert settings["tent"] == settings["bacs-no-posterior"]
     assert settings["bacs"] - settings["tent"] == {"posterior_weight", "posterior_step", "min_variance"}
 

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import runpy
+import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_the_summary_tells_before_and_after(place, adapt):
     assert sum(row["before"] for row in told["classes"]) == sum(row["after"] for row in told["classes"]) == 40
     assert told["skipped"] == told["warnings"] == []
     assert all(0 < distance < 10 for distance in told["moved"])
-    assert told["after"]["mean_confidence"] == pytest.approx(confidence)
+    assert told["after"]["confidence"] == pytest.approx(confidence)
 
 
 def test_a_flat_posterior_and_an_idle_method_have_no_distance(place, adapt):
@@ -188,7 +189,7 @@ class TestFailures:
         def stopped(*arguments, **options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("bacs.predictions.run.adapt", stopped)
+        monkeypatch.setattr(sys.modules["bacs.cli.adapt"], "adapt_ensemble", stopped)
         code, _, err = adapt("run", "photos", "--out", "a.csv", "--overwrite")
         assert code == 130
         assert "The same command begins anew" in err

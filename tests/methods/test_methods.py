@@ -214,7 +214,7 @@ def test_the_last_partial_batch_is_used(ensemble, images):
 
 
 def test_accumulated_statistics_let_single_images_be_predicted(ensemble, images):
-    adapted = bacs.adapt(ensemble, images, "bacs", predict_statistics="accumulated", batch_size=20)
+    adapted = bacs.adapt(ensemble, images, "bacs", statistics="accumulated", batch_size=20)
     together = adapted.predict(images)
     alone = torch.cat([adapted.predict(image[None]) for image in images])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
@@ -246,7 +246,7 @@ def test_a_method_of_ones_own_with_an_objective_of_ones_own(ensemble, images):
     def pull_to_class_zero(logits):
         return -logits.log_softmax(dim=1)[:, 0].mean()
 
-    method = bacs.Method(statistics="test", adapts="all", objective=pull_to_class_zero, posterior="flat")
+    method = bacs.Method(adapts="all", objective=pull_to_class_zero, posterior="flat")
     before = bacs.adapt(ensemble, images, "bn").predict(images)[:, 0].mean()
     after = bacs.adapt(ensemble, images, method, learning_rate=0.05, epochs=5).predict(images)[:, 0].mean()
     assert after > before + 0.1
@@ -354,7 +354,7 @@ class TestModelsOfEveryKind:
 def test_only_one_member_is_being_adapted_at_a_time(ensemble, images, labels, monkeypatch, work):
     """Gradients, momentum and the posterior's working copy exist once, however many members there are."""
     alive, most = weakref.WeakSet(), []
-    original = prepare.Adapter
+    original = prepare.Descent
 
     def counted(*arguments, **options):
         gc.collect()
@@ -363,6 +363,6 @@ def test_only_one_member_is_being_adapted_at_a_time(ensemble, images, labels, mo
         most.append(len(alive))
         return made
 
-    monkeypatch.setattr(prepare, "Adapter", counted)
+    monkeypatch.setattr(prepare, "Descent", counted)
     work(ensemble, images, *([labels] if work is bacs.evaluate else []))
     assert most == [1, 1, 1]

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 import bacs
+from bacs.adaptation.statistics import BATCH
 from bacs.parameters import batch_norm_layers, read
 from bacs.posteriors import swag_diag
 from bacs.training import at_mean
@@ -37,7 +38,7 @@ def test_batch_norm_statistics_are_those_of_the_inputs_under_the_mean_weights():
         )
         for layer in layers
     ]
-    with bacs.adaptation.norm_statistics.using(model, "batch"), torch.no_grad():
+    with bacs.adaptation.statistics.using(model, BATCH), torch.no_grad():
         model(inputs)
     assert len(layers) == len(handles) == len(seen) > 5
     for layer, values in seen.items():

@@ -83,7 +83,7 @@ def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
     if "more than 1 value per channel" in reason:
         return ValueError(
             f"batch statistics need more than one value a channel, got inputs of shape {list(inputs.shape)}; "
-            "use a larger batch, or method='vanilla'"
+            "use a larger batch, a batch_weight below 1, or method='vanilla'"
         )
     if "out of memory" in reason.lower() or "not enough memory" in reason.lower():
         return error
@@ -91,12 +91,12 @@ def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
     return ValueError(f"images of shape {list(inputs.shape)} do not fit {type(model).__name__}: {reason}{hint}")
 
 
-def probabilities(logits: Tensor, class_mask: Tensor | None = None) -> Tensor:
-    """softmax of the logits in float64, at full width: a masked class has probability 0.
+def probabilities(logits: Tensor, class_mask: Tensor | None = None, *, temperature: float = 1.0) -> Tensor:
+    """softmax(logits / T) in float64, at full width: a masked class has probability 0.
 
     float64, so that the score of a confident mistake is a number and not an underflow.
     """
-    kept = logits.detach().double().softmax(dim=-1)
+    kept = (logits.detach().double() / temperature).softmax(dim=-1)
     if class_mask is None:
         return kept
     full = kept.new_zeros(len(kept), len(class_mask))

@@ -5,10 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from bacs.methods.catalogue import METHODS, Method
-
-STEP = 3
-"""Cost of a step that adapts, in forward passes: there and twice back."""
+from bacs.methods.catalogue import METHODS
 
 
 @dataclass(frozen=True)
@@ -37,9 +34,7 @@ class Cell:
     @property
     def cost(self) -> int | float:
         """Forward passes that each image and member needs."""
-        if METHODS[self.method].adapts is None:
-            return 1
-        return STEP if self.protocol == "online" else STEP * self.epochs + 1
+        return METHODS[self.method].cost(self.protocol, self.epochs)
 
     def identity(self) -> dict[str, Any]:
         """The fields of a record that say which cell it is of."""
@@ -62,14 +57,6 @@ class Cell:
         epochs = f"{self.epochs:g} epoch{'' if self.epochs == 1 else 's'}"
         words = [self.shift, self.method, self.protocol if self.protocol == "online" or not self.epochs else epochs]
         return " ".join([*words, *filter(None, [self.tag])])
-
-
-def used_settings(method: Method) -> tuple[str, ...]:
-    """The settings that a method's predictions depend on."""
-    if method.adapts is None:
-        return ("batch_size",)
-    adapting = ("batch_size", "learning_rate", "momentum", "optimizer")
-    return adapting if method.posterior == "flat" else (*adapting, "posterior_weight", "posterior_step", "min_variance")
 
 
 def parts(shift: str) -> tuple[str, str | None, int | None]:

@@ -20,7 +20,8 @@ from bacs.benchmark.watch import Heartbeat
 from bacs.data import Shift
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
-from bacs.methods.evaluate import SCORES, member_probabilities
+from bacs.methods.evaluate import member_probabilities
+from bacs.metrics import SCORES, scores_of
 
 CURVE = 50
 """Points that are kept of a risk-coverage curve."""
@@ -73,7 +74,7 @@ def measured(job: CellJob) -> dict[str, Any]:
     scores, total = [], None
     with Heartbeat(job.working, job.cell, images=len(labels), members=len(ensemble)) as beat:
         for rows in timed(passes(job, ensemble, shift, beat), clock):
-            scores.append({name: score(rows, labels) for name, score in SCORES.items()})
+            scores.append(scores_of(rows, labels))
             total = rows.clone() if total is None else total.add_(rows)
             clock.lap("scores")
     assert total is not None
@@ -127,7 +128,7 @@ def scored(members: list[dict[str, float]], mean: Tensor, labels: Tensor, names:
     return {
         "members": members,
         "single": {name: float(np.mean([scores[name] for scores in members])) for name in SCORES},
-        "ensemble": {name: score(mean, labels) for name, score in SCORES.items()},
+        "ensemble": scores_of(mean, labels),
         "class_names": names,
         "class_accuracy": [float(rows.double().mean()) if len(rows) else None for rows in by_class],
         "reliability": {"confidence": reliability.confidence.tolist(), "accuracy": reliability.accuracy.tolist()},

@@ -14,8 +14,7 @@ def plan(recipe: Recipe) -> list[Cell]:
     cells = []
     for shift in recipe.shift_names():
         for method in recipe.methods:
-            indifferent = METHODS[method].statistics == "source" and METHODS[method].adapts is None
-            for protocol in recipe.protocols[:1] if indifferent else recipe.protocols:
+            for protocol in recipe.protocols if METHODS[method].knows_protocol else recipe.protocols[:1]:
                 for epochs in recipe.epochs_of(method) if protocol == "offline" else (1,):
                     settings = recipe.settings_of(method)
                     cells.append(Cell(shift, method, protocol, epochs, settings, recipe.seed, recipe.limit))

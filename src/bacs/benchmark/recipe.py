@@ -5,14 +5,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from bacs.benchmark.cell import used_settings
 from bacs.corruptions import TEST, VALIDATION
 from bacs.data.corrupted import PUBLISHED_COPIES
 from bacs.data.shifts import CORRUPTIBLE
 from bacs.errors import RecipeError
 from bacs.methods.catalogue import METHODS
 from bacs.methods.evaluate import PROTOCOLS
-from bacs.methods.settings import Settings
+from bacs.methods.settings import used
 from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
 
@@ -46,6 +45,12 @@ class Recipe:
     optimizer: str = "sgd"
     posterior_step: str = "proximal"
     min_variance: float = 1e-12
+    objective: str | None = None
+    objective_temperature: float = 1.0
+    batch_weight: float | None = None
+    statistics: str = "source"
+    view: str = "mirrored"
+    temperature: float | str | None = None
     method: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def shift_names(self) -> list[str]:
@@ -57,8 +62,7 @@ class Recipe:
 
     def settings_of(self, method: str) -> dict[str, Any]:
         """The settings that a method uses, as its own table or else the recipe has them."""
-        own = self.method.get(method, {})
-        return {name: own.get(name, getattr(self, name)) for name in used_settings(METHODS[method])}
+        return settle(method, vars(self) | self.method.get(method, {}))
 
     def epochs_of(self, method: str) -> tuple[int | float, ...]:
         """How many passes adapt, one row of a table each; 0 for a method that does not adapt."""
@@ -110,7 +114,7 @@ def checked(recipe: Recipe) -> Recipe:
         _check_names("the tables [method.<name>]", (name,), list(recipe.methods))
         _check_own(name, own)
     for name in recipe.methods:
-        check_settings(recipe.settings_of(name))
+        recipe.settings_of(name)
         epochs = recipe.epochs_of(name)
         _check_list(f"epochs of {name}", epochs)
         if METHODS[name].adapts and not (min(epochs) > 0 and math.isfinite(max(epochs))):
@@ -130,20 +134,21 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
             raise RecipeError(f"severities must be 1..5, got {severity}")
 
 
-def check_settings(settings: dict[str, Any]) -> None:
-    """Raises for a value that adaptation would refuse."""
-    if settings["batch_size"] < 1:
-        raise RecipeError(f"batch_size must be at least 1, got {settings['batch_size']}")
+def settle(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a method uses; raises for a value that adaptation would refuse."""
     try:
-        Settings(**{name: value for name, value in settings.items() if name != "batch_size"})
+        settings = used(METHODS[method], given)
     except ValueError as error:
         raise RecipeError(str(error)) from error
+    if settings["batch_size"] < 1:
+        raise RecipeError(f"batch_size must be at least 1, got {settings['batch_size']}")
+    return settings
 
 
 def _check_own(name: str, own: dict[str, Any]) -> None:
     if not isinstance(own, dict):
         raise RecipeError(f"method.{name} must be a table, got {own!r}")
-    known = [*used_settings(METHODS[name]), *(["epochs"] if METHODS[name].adapts else [])]
+    known = [*METHODS[name].uses, *(["epochs"] if METHODS[name].adapts else [])]
     check_keys(f"method.{name}", own, known, required=[])
     check_types(own, get_type_hints(Recipe), prefix=f"method.{name}.")
 

@@ -17,6 +17,8 @@ from uuid import uuid4
 from bacs import checkpoints, locks
 from bacs.benchmark.cell import Cell
 from bacs.errors import RunError
+from bacs.methods.catalogue import METHODS
+from bacs.methods.settings import used
 
 FORMAT = 1
 MANIFEST = "sweep.json"
@@ -95,9 +97,12 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
     done = [record for record in records(out) if record["error"] is None]
     for record in done:
         _compare(out, "the run's sha256", record["run"]["sha256"], about["run"]["sha256"])
-        for name, value in planned.get(record["method"], {}).items():
+        if record["method"] not in planned:
+            continue
+        there = used(METHODS[record["method"]], record["settings"])  # an older record says less, and means the defaults
+        for name, value in planned[record["method"]].items():
             if name not in varied:
-                _compare(out, f"{name} of {record['method']}", record["settings"].get(name), value)
+                _compare(out, f"{name} of {record['method']}", there.get(name), value)
     return [record["id"] for record in done]
 
 

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bacs.benchmark.cell import Cell, used_settings
-from bacs.benchmark.recipe import check_corrupted, check_settings
+from bacs.benchmark.cell import Cell
+from bacs.benchmark.recipe import check_corrupted, settle
 from bacs.corruptions import VALIDATION
 from bacs.errors import RecipeError, RunError
 from bacs.methods.catalogue import METHODS
-from bacs.methods.evaluate import PROTOCOLS, SCORES
+from bacs.methods.evaluate import PROTOCOLS
+from bacs.metrics import SCORES
 from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
 
@@ -43,6 +44,12 @@ class TuneRecipe:
     optimizer: str = "sgd"
     posterior_step: str = "proximal"
     min_variance: float = 1e-12
+    objective: str | None = None
+    objective_temperature: float = 1.0
+    batch_weight: float | None = None
+    statistics: str = "source"
+    view: str = "mirrored"
+    temperature: float | str | None = None
 
     def axis(self, name: str) -> list[float]:
         """The values of one side of the grid; a single NaN for a setting that the method does not use."""
@@ -97,26 +104,24 @@ def checked(recipe: TuneRecipe) -> TuneRecipe:
     for name, value, least in (("epochs", recipe.epochs, 1), ("limit", recipe.limit, 1)):
         if value is not None and value < least:
             raise RecipeError(f"{name} must be at least {least}, got {value}")
-    axes = [name for name in GRID if name in used_settings(METHODS[recipe.method])]
+    axes = [name for name in GRID if name in METHODS[recipe.method].uses]
     check_keys("grid", recipe.grid, axes, required=axes)
     check_types(recipe.grid, dict.fromkeys(axes, tuple[float, ...]), prefix="grid.")
     for name, values in recipe.grid.items():
         if not values or sorted(set(values)) != list(values):
             raise RecipeError(f"grid.{name} must have one value or more in increasing order, got {list(values)}")
-    for cell in cells(recipe):
-        check_settings(cell.settings)
+    cells(recipe)  # raises for a value that adaptation would refuse
     return recipe
 
 
 def cells(recipe: TuneRecipe) -> list[Cell]:
     """Every point of the grid on every validation shift, shift by shift."""
     version = "@published" if recipe.published else ""
-    used = used_settings(METHODS[recipe.method])
     planned = []
     for corruption in recipe.corruptions:
         for severity in recipe.severities:
             for point in points(recipe):
-                settings = {name: point[name] if name in point else getattr(recipe, name) for name in used}
+                settings = settle(recipe.method, vars(recipe) | point)
                 planned.append(
                     Cell(
                         f"{recipe.data}/{corruption}/{severity}{version}",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 from rich.console import Console
@@ -18,17 +18,23 @@ from bacs import checkpoints
 from bacs.data import Pictures, pictures
 from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
+from bacs.inputs import PerMember, Reader
 from bacs.methods import METHODS, Stream, load
+from bacs.methods import adapt as adapt_ensemble
+from bacs.methods import stream as start_stream
 from bacs.methods.catalogue import find
-from bacs.methods.evaluate import predicted_at_once
-from bacs.methods.online import stream as start_stream
 from bacs.methods.settings import Settings, check_epochs
 from bacs.predictions import posterior_deviations, summarise
-from bacs.predictions.run import Outcome, run_offline, run_online
 from bacs.predictions.screen import lines
 from bacs.predictions.table import tabulate
-from bacs.predictions.uncertainty import check_coverage
 from bacs.predictions.writers import check_out
+from bacs.predictive import Predictive, check_coverage, join
+
+
+class Outcome(NamedTuple):
+    before: Predictive  # of the ensemble as it was
+    after: Predictive
+    adapted: Ensemble | Stream
 
 
 def adapt(
@@ -46,6 +52,12 @@ def adapt(
     posterior_weight: float = 1e-4,
     momentum: float = 0.9,
     optimizer: str = "sgd",
+    objective: str | None = None,
+    objective_temperature: float = 1.0,
+    batch_weight: float | None = None,
+    statistics: str = "source",
+    view: str = "mirrored",
+    temperature: float | Literal["agreement"] | None = None,
     seed: int = 0,
     device: str = "cpu",
     size: tuple[int, int] | None = None,
@@ -77,6 +89,14 @@ def adapt(
         posterior_weight: The paper's beta: how strongly the posterior holds the weights.
         momentum: Of the optimiser.
         optimizer: sgd or adam.
+        objective: entropy, information_maximisation, consistency, ensemble_teacher, or a sum such as
+            "entropy + 0.5 * consistency"; by default the method's own.
+        objective_temperature: Above 1, networks that are too sure of themselves have something to descend.
+        batch_weight: Share of the batch in batch norm's statistics, 0 (source) to 1; by default the method's own.
+        statistics: What the other share comes from: source, or running averages that follow the images; accumulated
+            gathers statistics over all images for the predictions (offline).
+        view: Second view of objectives that compare two: mirrored or shifted.
+        temperature: Of the predictions; agreement chooses it without labels, by default it is the ensemble's own.
         seed: Order of the images (offline).
         device: cpu or cuda.
         size: Height and width that the model takes, if the checkpoint does not say.
@@ -88,7 +108,18 @@ def adapt(
         json: Print the summary as JSON.
     """
     find(method)
-    settings = Settings(learning_rate, posterior_weight, momentum, optimizer)
+    settings = Settings(
+        learning_rate=learning_rate,
+        posterior_weight=posterior_weight,
+        momentum=momentum,
+        optimizer=optimizer,
+        objective=objective,
+        objective_temperature=objective_temperature,
+        batch_weight=batch_weight,
+        statistics=statistics,
+        view=view,
+        temperature=temperature,
+    )
     check_epochs(epochs)
     if online and epochs != 1:
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {epochs}")
@@ -96,7 +127,9 @@ def adapt(
         raise ValueError("predict_batch_size must be left out with online: one pass both adapts and predicts")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    predicting = predicted_at_once(batch_size, predict_batch_size)
+    if predict_batch_size is not None and predict_batch_size < 1:
+        raise ValueError(f"predict_batch_size must be at least 1, got {predict_batch_size}")
+    predicting = predict_batch_size or batch_size
     check_coverage(coverage)
     check_out(out, overwrite=overwrite)
     check_save(save, run, overwrite=overwrite)
@@ -195,7 +228,7 @@ def _continued(
         raise ValueError("online must be given for a saved stream: it goes on with the images in their order")
     if method != stream.method_name:
         raise ValueError(f"method must be {stream.method_name}, with which the stream began, got {method}")
-    if settings not in (Settings(), stream.settings):
+    if settings not in (Settings(), stream.settings) and settings.of(METHODS[method]) != stream.settings:
         raise ValueError(f"a saved stream goes on with its own settings, leave them out: {stream.settings}")
     if device != "cpu" or size is not None:
         raise ValueError("device and size must be left out for a saved stream")
@@ -248,11 +281,19 @@ def predicted(
     progress: Progress,
 ) -> Outcome:
     """Predictions before and after, and what was adapted."""
-    passes = 2 if isinstance(source, Stream) else 2 + epochs * (METHODS[method].adapts is not None)
+    ensemble = source.source if isinstance(source, Stream) else source
+    epochs = 1 if isinstance(source, Stream) else epochs * (METHODS[method].adapts is not None)
+    passes = 2 if isinstance(source, Stream) else 2 + epochs
     task = progress.add_task("images x members x passes", total=passes * len(found.views) * len(found))
-    shared: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
-    shared["on_batch"] = lambda count: progress.advance(task, count)
-    if isinstance(source, Stream):
-        return run_online(source, found.views, **shared)
-    shared |= {"epochs": epochs, "predict_batch_size": predict_batch_size}
-    return run_offline(source, found.views, method, **settings.as_json(), **shared)
+    shared: dict[str, Any] = {"seed": seed, "on_batch": lambda count: progress.advance(task, count)}
+    views = PerMember(found.views)
+    before = ensemble.predictive(views, batch_size=predict_batch_size, **shared)
+    if not isinstance(source, Stream):
+        how: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, **settings.as_json()}
+        adapted = adapt_ensemble(ensemble, views, method, **how, **shared)
+        return Outcome(before, adapted.predictive(views, batch_size=predict_batch_size, **shared), adapted)
+    parts = []
+    for _, batches in Reader(views, batch_size, seed=None).batches():
+        parts.append(source.step_predictive(PerMember(batches)))
+        shared["on_batch"](sum(map(len, batches)))
+    return Outcome(before, join(parts), source)

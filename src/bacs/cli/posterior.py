@@ -134,9 +134,9 @@ def posterior(
     except KeyboardInterrupt:
         console.print("\nStopped. Nothing was written; the same command starts over.", highlight=False)
         return 130
-    manifest, tensors = Ensemble(done, class_names=opened[0].class_names or source_set.classes or None).pack()
+    made = Ensemble(done, class_names=opened[0].class_names or source_set.classes or None)
     origin = {"data": data, "images": len(source_set), "checkpoints": [str(path) for path in checkpoints]}
-    files.write(out, manifest | {"posterior": origin | plan.as_json() | {"made": about}}, tensors)
+    files.write(out, made.describe() | {"posterior": origin | plan.as_json() | {"made": about}}, made.tensors())
     if json:
         print(json_format.dumps({"out": str(out), "members": about}))
     else:

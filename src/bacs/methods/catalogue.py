@@ -1,49 +1,90 @@
-"""The rows of the paper's tables, as data.
+"""Methods as rows of data: what each adapts, by which statistics, objective and posterior, and what it is called.
 
-A method names one choice of each kind: batch-norm statistics, adapted parameters, objective, posterior.
+Whoever needs to know what a method uses, costs or is called asks its row.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from bacs import objectives
+from bacs.adaptation.statistics import check_batch_weight
 from bacs.errors import unknown_name
-from bacs.objectives import OBJECTIVES, Objective
+from bacs.objectives import Objective
 from bacs.parameters import SELECTIONS
 
+PROTOCOLS = ("offline", "online", "continual", "gradual")
+BACKWARD = 2
+"""Cost of the way back through a network, in forward passes."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Method:
-    """One way to adapt. `adapts=None` changes no parameter; `posterior` is `flat` or the member's own."""
+    """One way to adapt. `adapts=None` changes no parameter; `posterior` is `flat` or the member's own.
 
-    statistics: Literal["source", "test"]
+    `batch_weight` is the share r of the test batch in batch norm's statistics: 0 those of training, 1 the batch's.
+    `objective` is a name, a weighted sum of names, or a function of logits.
+    """
+
     adapts: str | None
+    batch_weight: float = 1.0
     objective: str | Objective | None = None
     posterior: Literal["flat", "member"] | None = None
+    label: str = field(default="", compare=False)  # of single models in tables
+    ensemble_label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if self.statistics not in ("source", "test"):
-            raise unknown_name("statistics", self.statistics, ("source", "test"))
+        check_batch_weight(self.batch_weight)
         if self.adapts is None:
             return
         if self.adapts not in SELECTIONS:
             raise unknown_name("adapts", self.adapts, SELECTIONS)
-        if not callable(self.objective) and self.objective not in OBJECTIVES:
-            raise unknown_name("objective", self.objective, list(OBJECTIVES))
+        if self.objective is None:
+            raise unknown_name("objective", None, list(objectives.OBJECTIVES))
+        objectives.terms(self.objective)
         if self.posterior not in ("flat", "member"):
             raise unknown_name("posterior", self.posterior, ("flat", "member"))
 
     @property
-    def objective_function(self) -> Objective:
-        """The objective itself, by name or as given."""
-        return self.objective if callable(self.objective) else OBJECTIVES[str(self.objective)]
+    def uses(self) -> tuple[str, ...]:
+        """The settings that its predictions depend on."""
+        predicting = ("batch_size", "batch_weight", "statistics", "temperature")
+        if self.adapts is None:
+            return predicting
+        adapting = ("learning_rate", "momentum", "optimizer", "objective", "objective_temperature", "view")
+        holding = ("posterior_weight", "posterior_step", "min_variance")
+        return (*predicting, *adapting, *(() if self.posterior == "flat" else holding))
+
+    @property
+    def knows_protocol(self) -> bool:
+        """Whether predictions depend on how images arrive; not if nothing is adapted, not even statistics."""
+        return self.adapts is not None or self.batch_weight > 0
+
+    def passes(self, protocol: str, epochs: int | float) -> int | float:
+        """How often each image meets each member: to adapt, and offline once more to predict."""
+        return epochs + 1 if protocol == "offline" and self.adapts is not None else 1
+
+    def cost(self, protocol: str, epochs: int | float) -> int | float:
+        """The same in forward passes: a pass that adapts goes there and back."""
+        if self.adapts is None:
+            return 1
+        adapting = epochs if protocol == "offline" else 1
+        return self.passes(protocol, epochs) + BACKWARD * adapting
 
 
 METHODS: dict[str, Method] = {
-    "vanilla": Method(statistics="source", adapts=None),
-    "bn": Method(statistics="test", adapts=None),
-    "tent": Method(statistics="test", adapts="norm_affine", objective="entropy", posterior="flat"),
-    "bacs": Method(statistics="test", adapts="all", objective="entropy", posterior="member"),
-    "bacs-no-posterior": Method(statistics="test", adapts="all", objective="entropy", posterior="flat"),
+    "vanilla": Method(adapts=None, batch_weight=0.0, label="Vanilla", ensemble_label="Vanilla Ensemble"),
+    "bn": Method(adapts=None, label="BN Adapt", ensemble_label="Ensemble BN Adapt"),
+    "tent": Method(
+        adapts="norm_affine", objective="entropy", posterior="flat", label="TENT", ensemble_label="Ensemble TENT"
+    ),
+    "bacs": Method(adapts="all", objective="entropy", posterior="member", label="BACS (MAP)", ensemble_label="BACS"),
+    "bacs-no-posterior": Method(
+        adapts="all",
+        objective="entropy",
+        posterior="flat",
+        label="BACS (MAP) - posterior",
+        ensemble_label="BACS - posterior",
+    ),
 }
 
 
@@ -55,3 +96,10 @@ def find(method: str | Method) -> tuple[str, Method]:
     if method not in METHODS:
         raise unknown_name("method", method, list(METHODS))
     return method, METHODS[method]
+
+
+def label_of(method: str, kind: str) -> str:
+    """What tables call a method as single models or as an ensemble; one outside the catalogue by its own name."""
+    row = METHODS.get(method)
+    own = "" if row is None else row.ensemble_label if kind == "ensemble" else row.label
+    return own or (f"{method} ensemble" if kind == "ensemble" else method)

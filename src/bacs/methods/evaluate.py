@@ -3,29 +3,28 @@
 Labels are met here for the first time, after every prediction has been made.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bacs import metrics
-from bacs.ensemble import Ensemble, Member
+from bacs import inputs
+from bacs.ensemble import Ensemble
 from bacs.errors import unknown_name
-from bacs.inputs import Images, batches
-from bacs.methods.catalogue import Method
-from bacs.methods.offline import adapt
-from bacs.methods.online import stream
-from bacs.side_by_side import OnBatch, safe, side_by_side
+from bacs.inputs import Images, Reader
+from bacs.methods import offline
+from bacs.methods.catalogue import Method, find
+from bacs.methods.online import settled, stream
+from bacs.methods.prepare import copied, groups_of
+from bacs.methods.settings import AGREEMENT, NAMES, Settings
+from bacs.metrics import SCORES, scores_of
+from bacs.predictive import average
+from bacs.threads import OnBatch, Threads, safe
 
 PROTOCOLS = ("offline", "online")
-SCORES: dict[str, Callable[[Tensor, Tensor], float]] = {
-    "accuracy": metrics.accuracy,
-    "nll": metrics.nll,
-    "brier": metrics.brier,
-    "ece": metrics.ece,
-}
 
 
 class Evaluation(NamedTuple):
@@ -56,15 +55,16 @@ def evaluate(
     if None). Online: one pass in the order of the images. Other arguments as in `bacs.adapt` and `bacs.stream`.
     Beyond the members, memory holds predictions of the members at work and their running sum.
     """
-    labels = torch.as_tensor(labels)
-    scores, total = [], None
+    labels, scores = torch.as_tensor(labels), []
     sizes = {"batch_size": batch_size, "predict_batch_size": predict_batch_size}
-    for rows in member_probabilities(ensemble, images, method, protocol=protocol, **sizes, **arguments):
-        scores.append({name: score(rows, labels) for name, score in SCORES.items()})
-        total = rows.clone() if total is None else total.add_(rows)
-    assert total is not None
-    mean = total / len(ensemble)
-    return Evaluation(scores, {name: score(mean, labels) for name, score in SCORES.items()}, mean)
+
+    def scored() -> Iterator[Tensor]:
+        for rows in member_probabilities(ensemble, images, method, protocol=protocol, **sizes, **arguments):
+            scores.append(scores_of(rows, labels))
+            yield rows
+
+    mean = average(scored()).probabilities
+    return Evaluation(scores, scores_of(mean, labels), mean)
 
 
 def member_probabilities(
@@ -75,28 +75,20 @@ def member_probabilities(
     protocol: str = "offline",
     batch_size: int = 128,
     predict_batch_size: int | None = None,
+    on_batch: OnBatch = lambda count: None,
     **arguments: Any,
 ) -> Iterator[Tensor]:
     """Float64 probabilities [images, classes] of one adapted member after another; arguments as in `evaluate`."""
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if protocol == "online":
-        if predict_batch_size is not None:
-            raise _offline_only("predict_batch_size")
-        return _online(ensemble, images, method, batch_size, arguments)
-    predicting = predicted_at_once(batch_size, predict_batch_size)
-    return _offline(ensemble, images, method, batch_size, predicting, arguments)
-
-
-def predicted_at_once(batch_size: int, predict_batch_size: int | None) -> int:
-    """Images of each batch that is predicted: as many as adapt in a step, unless said otherwise."""
+        for name in ("epochs", "predict_batch_size"):
+            if name in arguments or (name == "predict_batch_size" and predict_batch_size is not None):
+                raise ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
+        return _online(ensemble, images, method, batch_size, on_batch, arguments)
     if predict_batch_size is not None and predict_batch_size < 1:
         raise ValueError(f"predict_batch_size must be at least 1, got {predict_batch_size}")
-    return batch_size if predict_batch_size is None else predict_batch_size
-
-
-def _offline_only(name: str) -> ValueError:
-    return ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
+    return _offline(ensemble, images, method, batch_size, predict_batch_size or batch_size, on_batch, arguments)
 
 
 def _offline(
@@ -104,44 +96,54 @@ def _offline(
     images: Images,
     method: str | Method,
     batch_size: int,
-    predicting: int,
+    predict_batch_size: int,
+    on_batch: OnBatch,
     arguments: dict[str, Any],
 ) -> Iterator[Tensor]:
-    """Probabilities of one member after another; an adapted member is dropped before the next begins."""
-    ensemble.check_inputs(images, batch_size)
-    seed = arguments.get("seed", 0)
+    """Each group of members adapts, is predicted, and is dropped before the next begins."""
+    settings = Settings(**{name: arguments.pop(name) for name in NAMES if name in arguments})
+    work = offline.prepare(ensemble, images, method, settings, batch_size=batch_size, **arguments)
+    views = inputs.views_of(images, len(ensemble))
+    how = {"batch_size": predict_batch_size, "seed": work.seed}
+    if settings.temperature == AGREEMENT:  # which is known only when all have adapted
+        adapted = work.whole(images, on_batch)
+        yield from (adapted.predict_member(i, view, **how, on_batch=on_batch) for i, view in enumerate(views))
+        return
+    with work.threads(images) as threads:
 
-    def rows(member: Member, on_batch: OnBatch) -> Tensor:
-        alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
-        adapted = adapt(alone, images, method, batch_size=batch_size, on_batch=on_batch, **arguments)
-        return adapted.predict_member(0, images, batch_size=predicting, seed=seed, on_batch=on_batch)
+        def rows(group: list[int], on_batch: OnBatch) -> list[Tensor]:
+            homes = [copied(work.source.members[i], work.device) for i in group]
+            own = [views[i] for i in group]
+            adapted = work.result(work.group(homes, own, on_batch, threads))
+            return [adapted.predict_member(i, view, **how, on_batch=on_batch) for i, view in enumerate(own)]
 
-    return _each(rows, ensemble, images, arguments)
+        for group in threads.imap(rows, work.groups, on_batch=on_batch):
+            yield from group
 
 
 def _online(
-    ensemble: Ensemble, images: Images, method: str | Method, batch_size: int, arguments: dict[str, Any]
+    ensemble: Ensemble,
+    images: Images,
+    method: str | Method,
+    batch_size: int,
+    on_batch: OnBatch,
+    arguments: dict[str, Any],
 ) -> Iterator[Tensor]:
-    for name in ("epochs", "predict_statistics"):
-        if name in arguments:
-            raise _offline_only(name)
-    arguments.pop("seed", None)  # the order of the images is the stream's own: nothing is drawn
+    """Each group of members follows the images as a stream of its own, and is dropped before the next begins."""
+    row = find(method)[1]
+    settings = settled(ensemble, row, Settings(**{name: arguments[name] for name in NAMES if name in arguments}))
+    views = inputs.views_of(images, len(ensemble))
 
-    def rows(member: Member, on_batch: OnBatch) -> Tensor:
-        alone = Ensemble([member], ensemble.class_names, ensemble.class_mask, ensemble.statistics)
-        running = stream(alone, method, **arguments)
+    def rows(group: list[int], on_batch: OnBatch) -> list[Tensor]:
+        running = stream(replace(ensemble, members=[ensemble.members[i] for i in group]), method, **arguments)
         steps = []
-        for _, batch in batches(images, batch_size):
-            steps.append(running.step_members(batch)[0])
-            on_batch(len(batch))
-        return torch.cat(steps)
+        for _, batches in Reader([views[i] for i in group], batch_size, seed=None).batches():
+            steps.append(running.step_members(inputs.PerMember(batches)))
+            on_batch(sum(map(len, batches)))
+        return [torch.cat(parts) for parts in zip(*steps, strict=True)]
 
-    return _each(rows, ensemble, images, arguments)
-
-
-def _each(
-    rows: Callable[[Member, OnBatch], Tensor], ensemble: Ensemble, images: Images, arguments: dict[str, Any]
-) -> Iterator[Tensor]:
-    together = safe(images, [member.model for member in ensemble.members], arguments.get("device"))
-    on_batch = arguments.pop("on_batch", lambda count: None)
-    return side_by_side(rows, ensemble.members, on_batch=on_batch, allowed=together)
+    groups = groups_of(len(ensemble), row, settings)
+    models = [member.model for member in ensemble.members]
+    with Threads(len(ensemble), allowed=safe(images, models, arguments.get("device"))) as threads:
+        for group in threads.imap(rows, groups, on_batch=on_batch):
+            yield from group

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bacs import checkpoints, posteriors
+from bacs.adaptation.statistics import Statistics
 from bacs.architecture import Architecture, ModelSource, build
 from bacs.ensemble import Ensemble, Member, untied
 from bacs.errors import CheckpointError
@@ -15,11 +16,12 @@ from bacs.methods.settings import Settings
 from bacs.preprocessing import Preprocessing
 
 
-def load(path: str | Path, *, model: ModelSource | None = None) -> Any:
+def load(path: str | Path, *, model: ModelSource | None = None, device: torch.device | str | None = None) -> Any:
     """The `Ensemble` or `Stream` saved in a folder.
 
     `model` names the class of models that bacs does not know: an import path, the class, or a function. It is
-    called with the arguments that the checkpoint holds, once a member.
+    called with the arguments that the checkpoint holds, once per member. A stream goes on where it ran, unless
+    `device` names another place.
     """
     manifest, tensors = checkpoints.read(path)
     if manifest["kind"] == "run":
@@ -30,8 +32,11 @@ def load(path: str | Path, *, model: ModelSource | None = None) -> Any:
             return ensemble
         if manifest["kind"] == "stream":
             about = manifest["stream"]
-            stream = Stream(ensemble, about["method"], Settings(**about["settings"]))
-            stream.resume(about["steps"], [tensors[f"live-{i}"] for i in range(len(ensemble))])
+            start = about.get("start", about)  # of version 0.1: nothing could be changed on the way
+            place = about.get("device") if device is None else device
+            how = {"compiled": about.get("compile", False), "seed": about.get("seed", 0)}
+            stream = Stream(ensemble, start["method"], Settings(**start["settings"]), place, **how)
+            stream.resume(about, [tensors[f"live-{i}"] for i in range(len(ensemble))])
             return stream
     except KeyError as error:
         raise CheckpointError(f"{path} is not complete: its manifest lacks {error}") from error
@@ -59,7 +64,8 @@ def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], s
         members,
         class_names=manifest["class_names"],
         class_mask=None if mask is None else torch.tensor(mask),
-        statistics=manifest["statistics"],
+        statistics=Statistics.from_json(manifest),
+        temperature=manifest.get("temperature", 1.0),
         adaptation=manifest["adaptation"],
     )
 

@@ -1,33 +1,61 @@
 """`bacs.stream`: the online protocol. One pass; each batch is predicted and adapted to as it arrives."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from threading import RLock
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bacs import checkpoints, inputs
-from bacs.adaptation.forward import forward, probabilities
-from bacs.adaptation.step import Adapter
-from bacs.ensemble import Ensemble, Member, marginalise, untied
-from bacs.errors import CheckpointError
+from bacs import agreement, checkpoints, inputs
+from bacs.adaptation import loop
+from bacs.adaptation.forward import probabilities
+from bacs.adaptation.loop import Mover
+from bacs.ensemble import Ensemble, Member
+from bacs.errors import unknown_name
+from bacs.inputs import PerMember
+from bacs.methods import live
 from bacs.methods.catalogue import METHODS, Method, find
-from bacs.methods.offline import with_class_mask
-from bacs.methods.prepare import adapter_for, working_copy
-from bacs.methods.settings import Settings
-from bacs.side_by_side import OnBatch, safe, side_by_side
+from bacs.methods.moved import posterior_deviations
+from bacs.methods.prepare import check_choice, groups_of, mover_for, with_class_mask, working_copy
+from bacs.methods.settings import AGREEMENT, NAMES, Settings
+from bacs.predictive import Predictive, average
+from bacs.threads import Threads, safe
+
+PARTS = ("weights", "statistics", "optimizer")
 
 
-class Live(NamedTuple):
-    """A member's own copy that follows the stream; no adapter if the method changes no parameter."""
+class Observed(NamedTuple):
+    """What the last step saw, without labels, and how it was taken."""
 
-    member: Member
-    adapter: Adapter | None
+    step: int  # how many were taken, this one included
+    images: int
+    agreement: float | None  # of pairs of members on a label; None for one member
+    confidence: float
+    predictive_entropy: float
+    expected_entropy: float
+    effective_classes: float
+    moved: tuple[float | None, ...]  # each member's distance from home, in posterior deviations
+    batch_weight: float
+    learning_rate: float
+    posterior_weight: float
+
+
+class Event(NamedTuple):
+    """A decision: after which step, what became of what, and why."""
+
+    step: int
+    what: dict[str, Any]
+    reason: str
 
 
 class Stream:
-    """An ensemble that follows its inputs. Made by `bacs.stream`; the ensemble it began with stays as it was."""
+    """An ensemble that follows its inputs. Made by `bacs.stream`; the ensemble it began with stays as it was.
+
+    It may be used by several threads: they take turns.
+    """
 
     def __init__(
         self,
@@ -36,21 +64,70 @@ class Stream:
         settings: Settings,
         device: torch.device | str | None = None,
         compiled: bool = False,
+        seed: int = 0,
     ) -> None:
         self.source = ensemble
-        self.settings = settings
-        self._device, self._compiled = device, compiled
-        self.method_name, self._method = find(method)
+        self.device, self.compiled, self.seed = device, compiled, seed
+        self._turn = RLock()
+        self._start = method, settings
+        self._written: checkpoints.Entries = {}  # files of the source ensemble, which never change
         self.reset()
 
-    def reset(self) -> None:
-        """Back to the start, bit for bit: weights, statistics and the optimiser's memory."""
-        self.steps = 0
-        self._live = []
-        for member in self.source.members:
-            own = working_copy(member, self._device)
-            mask = self.source.class_mask
-            self._live.append(Live(own, adapter_for(own, self._method, self.settings, mask, compiled=self._compiled)))
+    def reset(self, *parts: str, reason: str = "") -> None:
+        """Back to the start, bit for bit: weights, statistics, the optimiser's memory, and what was changed since.
+
+        With parts named (`weights`, `statistics`, `optimizer`) only these go back, and the stream goes on.
+        """
+        for part in parts:
+            if part not in PARTS:
+                raise unknown_name("parts", part, PARTS)
+        with self._turn:
+            if parts:
+                for mover, member in zip(self._movers, self.source.members, strict=True):
+                    live.go_back(mover, member, parts)
+                self.history.append(Event(self.steps, {"reset": list(parts)}, reason))
+                return
+            self.steps = 0
+            self.history: list[Event] = []
+            self._last: Predictive | None = None
+            self._observed: Observed | None = None
+            self._members = [working_copy(member, self.device) for member in self.source.members]
+            self._threads = Threads(len(self._members), allowed=safe(PerMember(), [own.model for own in self._members]))
+            self._movers: list[Mover] = []
+            self._probe: list[Tensor] | None = None  # a few images, to try later choices on
+            self._follow(*self._start)
+
+    def change(self, method: str | Method | None = None, *, reason: str = "", **settings: Any) -> None:
+        """Other choices from the next step on: the method, or any argument of `bacs.stream` that is a setting.
+
+        Weights, statistics and, where the same optimiser goes on with the same parameters, its memory stay.
+        """
+        for name in settings:
+            if name not in NAMES:
+                raise unknown_name("settings", name, NAMES)
+        with self._turn:
+            before = {"method": self.method_name, **self.settings.as_json()}
+            self._follow(self._method if method is None else method, replace(self._given, **settings))
+            after = {"method": self.method_name, **self.settings.as_json()}
+            what = {name: [before[name], value] for name, value in after.items() if value != before[name]}
+            if what:
+                self.history.append(Event(self.steps, what, reason))
+
+    def _follow(self, method: str | Method, given: Settings) -> None:
+        """Goes on by this method and these settings; raises before any change."""
+        name, row = find(method)
+        chosen = settled(self.source, row, given, self._probe)
+        if not self._movers or not live.adjust(self._movers, row, self._method, chosen, self.settings):
+            movers = []
+            for index, (own, member) in enumerate(zip(self._members, self.source.members, strict=True)):
+                live.free(own.model, member.model)
+                how = {"compiled": self.compiled, "seed": self.seed}
+                mover = mover_for(own, row, chosen, self.source.class_mask, **how)
+                if self._movers:
+                    live.take_over(mover, self._movers[index])
+                movers.append(mover)
+            self._movers = movers
+        self.method_name, self._method, self._given, self.settings = name, row, given, chosen
 
     def step(self, batch: Any) -> Tensor:
         """Probabilities [batch, classes] of the arriving batch; then every member takes one step on it.
@@ -58,69 +135,112 @@ class Stream:
         Predictions come from the forward pass that the step needs anyway. A batch that is no batch of images
         raises before any member has changed; a member that has diverged raises too, and then `reset` is the way on.
         """
-        mean = marginalise(self.step_members(batch))
-        return mean.to(torch.promote_types(self.source.members[0].like.dtype, torch.float32))
+        return self.source.as_its_members(self.step_predictive(batch).probabilities)
+
+    def step_predictive(self, batch: Any) -> Predictive:
+        """As `step`, in float64 and with what is known of the members beside their mean."""
+        with self._turn:
+            self._last, self._observed = average(self.step_members(batch)), None
+            return self._last
 
     def step_members(self, batch: Any) -> list[Tensor]:
         """As `step`, with the float64 probabilities of each member apart."""
-        return self.step_each([batch] * len(self._live))
+        with self._turn:
+            views = inputs.views_of(batch, len(self._movers))
+            images = [inputs.checked(torch.as_tensor(view)) for view in views]
+            if self.steps == 0:
+                self._probe = [own[:2] for own in images]
+                self.source.check_batches(self._probe)
+                check_choice(self.source, self._method, self.settings, self._probe)
 
-    def step_each(self, batches: Sequence[Any]) -> list[Tensor]:
-        """As `step_members`, with a batch for each member: the same images, at each one's own size."""
-        images = [inputs.checked(torch.as_tensor(batch)) for batch in batches]
-        if self.steps == 0:
-            self.source.check_each([own[:2] for own in images])
+            def step_group(group: list[int]) -> list[Tensor]:
+                movers, batches = [self._movers[i] for i in group], [images[i] for i in group]
+                return loop.step(movers, batches, self._threads if len(group) > 1 else None)
 
-        def rows_of(pair: tuple[Live, Tensor], on_batch: OnBatch) -> Tensor:
-            return self._step_member(pair[0], pair[0].member.prepare(pair[1]))
+            groups = groups_of(len(self._movers), self._method, self.settings)
+            logits = [rows for group in self._threads.map(step_group, groups) for rows in group]
+            self.steps += 1
+            mask = self.source.class_mask
+            return [probabilities(rows, mask, temperature=self.temperature).cpu() for rows in logits]
 
-        together = safe(images[0], [live.member.model for live in self._live])
-        rows = list(side_by_side(rows_of, list(zip(self._live, images, strict=True)), allowed=together))
-        self.steps += 1
-        return rows
+    @property
+    def temperature(self) -> float:
+        """Of the predictions: as given, else the ensemble's own."""
+        given = self.settings.temperature
+        return self.source.temperature if given is None else float(given)
 
     @property
     def members(self) -> tuple[Member, ...]:
         """The members as they stand; they go on changing with the stream."""
-        return tuple(live.member for live in self._live)
+        return tuple(self._members)
 
-    def _step_member(self, live: Live, batch: Tensor) -> Tensor:
-        mask = self.source.class_mask
-        if live.adapter is not None:
-            return probabilities(live.adapter.step(batch), mask).cpu()
-        with torch.no_grad():
-            return probabilities(forward(live.member.model, batch, mask), mask).cpu()
+    @property
+    def observed(self) -> Observed | None:
+        """What the last step saw; None before the first. Computed when it is asked for."""
+        with self._turn:
+            if self._observed is None and self._last is not None:
+                settings, last = self.settings, self._last
+                assert settings.batch_weight is not None
+                how = {"min_variance": settings.min_variance}
+                self._observed = Observed(
+                    self.steps,
+                    len(last.probabilities),
+                    *agreement.observe(last),
+                    tuple(posterior_deviations(member, self._method.adapts, **how) for member in self._members),
+                    settings.batch_weight,
+                    settings.learning_rate,
+                    settings.posterior_weight,
+                )
+            return self._observed
 
     def save(self, path: str | Path) -> None:
-        """Writes the stream as it stands; `bacs.load` brings it back and it goes on as if never stopped."""
-        if METHODS.get(self.method_name) != self._method:
-            raise ValueError("a stream with a method outside bacs.METHODS cannot be saved: add the method there first")
-        manifest, tensors = self.source.pack()
-        for index, (member, adapter) in enumerate(self._live):
-            group = {f"model/{name}": tensor for name, tensor in untied(member.model).items()}
-            for name, p in ({} if adapter is None else adapter.params).items():
-                memory = adapter.optimizer.state[p] if adapter is not None else {}
-                group |= {f"optimizer/{name}/{key}": t for key, t in memory.items() if isinstance(t, Tensor)}
-            tensors[f"live-{index}"] = group
-        about = {"method": self.method_name, "steps": self.steps, "settings": self.settings.as_json()}
-        checkpoints.write(path, manifest | {"kind": "stream", "stream": about}, tensors)
+        """Writes the stream as it stands; `bacs.load` brings it back and it goes on as if never stopped.
 
-    @torch.no_grad()
-    def resume(self, steps: int, tensors: list[dict[str, Tensor]]) -> None:
-        """Takes over what `save` wrote of each member."""
-        for (member, adapter), saved in zip(self._live, tensors, strict=True):
-            own = {f"model/{name}": tensor for name, tensor in untied(member.model).items()}
-            if not own.keys() <= saved.keys():
-                raise CheckpointError(f"the stream lacks {next(name for name in own if name not in saved)!r}")
-            for name, tensor in own.items():
-                tensor.copy_(saved[name])
-            for key, tensor in saved.items():
-                if key.startswith("optimizer/") and adapter is not None:
-                    name, field = key.removeprefix("optimizer/").rsplit("/", 1)
-                    adapter.optimizer.state[adapter.params[name]][field] = tensor.to(
-                        tensor.device if field == "step" else adapter.params[name].device
-                    )
-        self.steps = steps
+        The ensemble that it began with is written once; later calls leave its files as they are.
+        """
+        if METHODS.get(self.method_name) != self._method or not isinstance(self._start[0], str):
+            raise ValueError("a stream with a method outside bacs.METHODS cannot be saved: add the method there first")
+        with self._turn:
+            seen = self.observed
+            about = {
+                "method": self.method_name,
+                "settings": self._given.as_json(),
+                "start": {"method": self._start[0], "settings": self._start[1].as_json()},
+                "steps": self.steps,
+                "device": None if self.device is None else str(self.device),
+                "compile": self.compiled,
+                "seed": self.seed,
+                "observed": None if seen is None else seen._asdict(),
+                "history": [event._asdict() for event in self.history],
+            }
+            kept = checkpoints.still_there(path, self._written)
+            manifest, tensors = self.source.describe(), {} if kept else self.source.tensors()
+            tensors |= {f"live-{index}": live.pack(mover) for index, mover in enumerate(self._movers)}
+            entries = checkpoints.write(path, manifest | {"kind": "stream", "stream": about}, tensors, kept=kept)
+            self._written = {name: entry for name, entry in entries.items() if not name.startswith("live-")}
+
+    def resume(self, about: dict[str, Any], tensors: Sequence[dict[str, Tensor]]) -> None:
+        """Takes over what `save` wrote: the choices in force, and each member as it stood."""
+        with self._turn:
+            self._follow(about["method"], Settings(**about["settings"]))
+            self.steps = about["steps"]
+            for mover, saved in zip(self._movers, tensors, strict=True):
+                live.unpack(mover, saved)
+                mover.steps = self.steps
+            self.history = [Event(**event) for event in about.get("history", [])]
+            seen = about.get("observed")
+            self._observed = None if seen is None else Observed(**seen | {"moved": tuple(seen["moved"])})
+
+
+def settled(ensemble: Ensemble, method: Method, given: Settings, probe: list[Tensor] | None = None) -> Settings:
+    """The settings of a stream with nothing left open; raises for what a stream cannot do."""
+    chosen = given.of(method)
+    if chosen.statistics == "accumulated":
+        raise ValueError("statistics must not be 'accumulated' for a stream, which has no end: 'running' follows it")
+    if chosen.temperature == AGREEMENT:
+        raise ValueError(f"temperature must be a number for a stream, got {AGREEMENT!r}: bacs.adapt chooses by it")
+    check_choice(ensemble, method, chosen, probe)
+    return chosen
 
 
 def stream(
@@ -133,10 +253,34 @@ def stream(
     optimizer: str = "sgd",
     posterior_step: str = "proximal",
     min_variance: float = 1e-12,
+    objective: str | None = None,
+    objective_temperature: float = 1.0,
+    batch_weight: float | None = None,
+    statistics: str = "source",
+    view: str = "mirrored",
+    temperature: float | None = None,
     class_mask: Tensor | None = None,
+    seed: int = 0,
     device: torch.device | str | None = None,
     compile: bool = False,
 ) -> Stream:
-    """A stream that predicts and adapts batch by batch; arguments as in `bacs.adapt`."""
-    settings = Settings(learning_rate, posterior_weight, momentum, optimizer, posterior_step, min_variance)
-    return Stream(with_class_mask(ensemble, class_mask), method, settings, device, compile)
+    """A stream that predicts and adapts batch by batch; arguments as in `bacs.adapt`.
+
+    `statistics="running"` suits batches of 1 to 16 images: averages that begin at the source statistics take in a share
+    `batch_weight` of each batch (0.1 if left out).
+    """
+    settings = Settings(
+        learning_rate=learning_rate,
+        posterior_weight=posterior_weight,
+        momentum=momentum,
+        optimizer=optimizer,
+        posterior_step=posterior_step,
+        min_variance=min_variance,
+        objective=objective,
+        objective_temperature=objective_temperature,
+        batch_weight=batch_weight,
+        statistics=statistics,
+        view=view,
+        temperature=temperature,
+    )
+    return Stream(with_class_mask(ensemble, class_mask), method, settings, device, compile, seed)

@@ -2,16 +2,20 @@
 
 import copy
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Tensor, nn
 
-from bacs import posteriors
-from bacs.adaptation import norm_statistics
-from bacs.adaptation.step import Adapter
-from bacs.ensemble import Member
+from bacs import objectives, posteriors
+from bacs.adaptation import statistics
+from bacs.adaptation.descend import Descent
+from bacs.adaptation.loop import Mover
+from bacs.adaptation.statistics import Statistics
+from bacs.adaptation.views import check_view
+from bacs.ensemble import Ensemble, Member
 from bacs.layout import arrange, layout_of
 from bacs.methods.catalogue import Method
 from bacs.methods.settings import Settings
@@ -41,16 +45,40 @@ def working_copy(member: Member, device: torch.device | str | None = None) -> Me
     return replace(own, model=arrange(own.model, layout_of(own.model)))
 
 
-def adapter_for(
-    member: Member, method: Method, settings: Settings, class_mask: Tensor | None, *, compiled: bool = False
-) -> Adapter | None:
-    """The adapter of this member's model under a method, None if the method changes no parameter."""
-    norm_statistics.use(member.model, "batch" if method.statistics == "test" else "source")
-    if method.statistics == "test" and not batch_norm_layers(member.model):
+def mover_for(
+    member: Member,
+    method: Method,
+    settings: Settings,
+    class_mask: Tensor | None,
+    *,
+    compiled: bool = False,
+    seed: int = 0,
+) -> Mover:
+    """This member's model under a method, ready to move; the settings are complete (`Settings.of`)."""
+    used = statistics_of(settings)
+    statistics.use(member.model, used)
+    if used.batch_weight > 0 and not batch_norm_layers(member.model):
         _say_no_batch_norm(type(member.model).__name__)
+    mover = Mover(member.model, member.prepare, used, class_mask=class_mask, compiled=compiled, seed=seed)
     if method.adapts is None:
-        return None
-    params = select(member.model, method.adapts)
+        return mover
+    objective = method.objective if settings.objective is None else settings.objective
+    assert objective is not None
+    mover.objective = objectives.compose(objective, temperature=settings.objective_temperature)
+    mover.needs, mover.view = _needs(method, settings), settings.view
+    mover.descent = descent_of(member, method, settings)
+    return mover
+
+
+def statistics_of(settings: Settings) -> Statistics:
+    """What a model adapts under; `accumulated` ones are there only afterwards, and until then it is a mixture."""
+    assert settings.batch_weight is not None
+    return Statistics(settings.batch_weight, "source" if settings.statistics == "accumulated" else settings.statistics)
+
+
+def descent_of(member: Member, method: Method, settings: Settings) -> Descent:
+    """The way of the parameters that the method adapts."""
+    params = select(member.model, str(method.adapts))
     if not params:
         raise ValueError(
             f"{type(member.model).__name__} has no parameter to adapt: the method adapts {method.adapts!r}, and it has "
@@ -58,19 +86,16 @@ def adapter_for(
         )
     state = posteriors.flat.init({}) if method.posterior == "flat" else member.posterior
     log_q, proximal = _functions(state, params, settings.min_variance)
-    return Adapter(
+    return Descent(
         member.model,
         params,
-        objective=method.objective_function,
         log_q=log_q,
         proximal=proximal,
-        posterior_weight=0.0 if isinstance(state, posteriors.flat.Flat) else settings.posterior_weight,
+        posterior_weight=settings.posterior_weight,
         posterior_step=settings.posterior_step,
         learning_rate=settings.learning_rate,
         momentum=settings.momentum,
         optimizer=settings.optimizer,
-        class_mask=class_mask,
-        compiled=compiled,
     )
 
 
@@ -84,13 +109,13 @@ def _say_no_batch_norm(name: str) -> None:
 
 
 def _functions(state: posteriors.Posterior, params: Params, min_variance: float):
-    """log q and its proximal step over `params`, which may be part of what the posterior covers."""
+    """log q and its proximal step over `params`, which may be part of what the posterior covers; None of a flat one."""
     whole = posteriors.gaussian_of(state, min_variance=min_variance)
     if whole is None:
-        return (lambda params: torch.zeros(())), (lambda params, step_length: params)
+        return None, None
     q = normal.marginal(whole, params)
 
-    @cache  # under SGD the same at every step
+    @lru_cache(maxsize=1)  # under SGD the same at every step, until somebody changes the rate
     def gain(step_length: float) -> Params:
         return normal.gain(q, dict.fromkeys(q.mean, step_length))
 
@@ -100,6 +125,46 @@ def _functions(state: posteriors.Posterior, params: Params, min_variance: float)
         return normal.proximal(q, params, step_length)
 
     return (lambda params: normal.log_prob(q, params)), proximal
+
+
+def groups_of(members: int, method: Method, settings: Settings) -> list[list[int]]:
+    """Which members move together: all in lockstep if they look at each other, else each on its own."""
+    if "peers" in _needs(method, settings):
+        return [list(range(members))]
+    return [[index] for index in range(members)]
+
+
+def check_choice(
+    ensemble: Ensemble, method: Method, settings: Settings, batches: Sequence[Tensor] | None = None
+) -> None:
+    """Raises if a choice needs what is not there: peers of a single member, a second view of tokens, a reference.
+
+    `batches`: a few images for each member, if there are some already.
+    """
+    needs = _needs(method, settings)
+    if "peers" in needs and len(ensemble) < 2:
+        named = settings.objective or "of the method"
+        raise ValueError(f"objective {named!r} looks at other members: it needs two or more, got an ensemble of one")
+    if "view" in needs and batches is not None:
+        for member, batch in zip(ensemble.members, batches, strict=True):
+            check_view(member.prepare(batch), settings.view)
+    for member in ensemble.members:
+        statistics.check_reference(member.model, statistics_of(settings))
+
+
+def _needs(method: Method, settings: Settings) -> frozenset[str]:
+    objective = method.objective if settings.objective is None else settings.objective
+    return frozenset() if method.adapts is None or objective is None else objectives.needs(objective)
+
+
+def with_class_mask(ensemble: Ensemble, class_mask: Tensor | None) -> Ensemble:
+    """The ensemble under a mask of its own, or the one it already has."""
+    if class_mask is None:
+        return ensemble
+    mask = torch.as_tensor(class_mask)
+    if mask.dtype != torch.bool or mask.ndim != 1 or not mask.any():
+        raise ValueError(f"class_mask must be one True or False a class, at least one True, got {class_mask!r}")
+    return replace(ensemble, class_mask=mask)
 
 
 @torch.no_grad()

@@ -1,9 +1,9 @@
 """Predictions as a table with a row for each image, and what adaptation did to them."""
 
-from bacs.predictions.moved import posterior_deviations
+from bacs.methods.moved import posterior_deviations
 from bacs.predictions.summary import Summary, summarise
 from bacs.predictions.table import Table, predict_table
-from bacs.predictions.uncertainty import (
+from bacs.predictive import (
     Predictive,
     abstain,
     effective_classes,

@@ -18,7 +18,7 @@ def lines(summary: Summary, table: Table, found: Pictures) -> list[str]:
     if rest:
         name = f"{len(rest)} other classes"
         text.append(f"{name:<{width}} {sum(row.before for row in rest):>8} {sum(row.after for row in rest):>8}")
-    for name, field in (("mean confidence", "mean_confidence"), ("effective classes", "effective_classes")):
+    for name, field in (("mean confidence", "confidence"), ("effective classes", "effective_classes")):
         before, after = getattr(summary.before, field), getattr(summary.after, field)
         text.append(f"{name:<{width}} {before:>8.3f} {after:>8.3f}")
     text.append(f"weights moved, in posterior standard deviations: {_distances(summary)}")

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from bacs.agreement import Figures, observe
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
 from bacs.parameters import batch_norm_layers
-from bacs.predictions.uncertainty import Predictive, effective_classes
+from bacs.predictive import Predictive
 
 FEW = 32
 """Batch statistics of fewer images than this are noise enough to be said."""
@@ -24,24 +25,16 @@ class ClassCount:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Of one set of predictions."""
-
-    mean_confidence: float
-    effective_classes: float  # exp H[mean p]
-
-
-@dataclass(frozen=True)
 class Summary:
     images: int
     classes: tuple[ClassCount, ...]  # those predicted at all, the most frequent first
-    before: Scores
-    after: Scores
+    before: Figures
+    after: Figures
     moved: tuple[float | None, ...]  # by member, in posterior standard deviations
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"before": self.before._asdict(), "after": self.after._asdict()}
 
 
 def summarise(
@@ -65,7 +58,7 @@ def summarise(
         if any(pair)
     ]
     classes.sort(key=lambda row: (-row.after, -row.before, row.index))
-    images, first, second = len(before.probabilities), _scores(before), _scores(after)
+    images, first, second = len(before.probabilities), observe(before), observe(after)
     warnings = [
         *_collapse(first, second, images, width),
         *_spread(first, second),
@@ -74,12 +67,7 @@ def summarise(
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings))
 
 
-def _scores(predictive: Predictive) -> Scores:
-    confidence = predictive.probabilities.max(dim=1).values
-    return Scores(float(confidence.mean()), effective_classes(predictive.probabilities))
-
-
-def _collapse(before: Scores, after: Scores, images: int, classes: int) -> list[str]:
+def _collapse(before: Figures, after: Figures, images: int, classes: int) -> list[str]:
     """Adaptation that fell onto few classes: half of the effective classes are gone, or less than two are left."""
     old, new = before.effective_classes, after.effective_classes
     if new < old / 2:
@@ -95,14 +83,14 @@ def _collapse(before: Scores, after: Scores, images: int, classes: int) -> list[
     return []
 
 
-def _spread(before: Scores, after: Scores) -> list[str]:
+def _spread(before: Figures, after: Figures) -> list[str]:
     """Batch statistics of few classes: they make equal what sets these classes apart, and the others appear.
 
     On shifted images of all classes, adaptation finds more of them too, but is about as sure as before;
     docs/adapt.md has the figures behind the two numbers.
     """
     more = after.effective_classes > 1.5 * before.effective_classes
-    if not (more and after.mean_confidence < before.mean_confidence - 0.05):
+    if not (more and after.confidence < before.confidence - 0.05):
         return []
     return [
         f"predictions spread from {before.effective_classes:.1f} effective classes to {after.effective_classes:.1f} "
@@ -112,7 +100,7 @@ def _spread(before: Scores, after: Scores) -> list[str]:
 
 def _small_batches(ensemble: Ensemble, images: int, *, method: str, batch_size: int) -> list[str]:
     """Where batch norm sees too little of the data, or is not there at all."""
-    if METHODS[method].statistics != "test":
+    if METHODS[method].batch_weight == 0:
         return []
     without = [member for member in ensemble.members if not batch_norm_layers(member.model)]
     said = []

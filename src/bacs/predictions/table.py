@@ -9,8 +9,8 @@ import numpy as np
 
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
-from bacs.predictions.uncertainty import Predictive, abstain, accumulate, mutual_information, predictive_entropy
 from bacs.predictions.writers import check_out, write
+from bacs.predictive import Predictive, abstain, mutual_information, predictive_entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +60,7 @@ def predict_table(
         coverage: the share of images to answer for; the least confident others are flagged in `abstain`.
         batch_size, seed: as in `Ensemble.predict`.
     """
-    ensemble.check_inputs(images, batch_size)
-    predictive: Predictive | None = None
-    for index in range(len(ensemble)):
-        rows = ensemble.predict_member(index, images, batch_size=batch_size, seed=seed)
-        predictive = accumulate(predictive, rows, members=len(ensemble))
-    assert predictive is not None
+    predictive = ensemble.predictive(images, batch_size=batch_size, seed=seed)
     return tabulate(predictive, paths=paths, class_names=ensemble.class_names, coverage=coverage)
 
 

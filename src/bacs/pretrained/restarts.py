@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bacs.adaptation import norm_statistics
 from bacs.adaptation.forward import forward
+from bacs.adaptation.statistics import SOURCE, using
 from bacs.ensemble import Member
 from bacs.errors import unknown_name
 from bacs.methods.prepare import copied, settle, working_copy
@@ -62,7 +62,7 @@ def with_new_head(
     generator = torch.Generator().manual_seed(seed)
     order = source.positions(len(targets), steps * batch_size, generator)
     uniforms = torch.rand(len(order), augment.draws, generator=generator)
-    with norm_statistics.using(ours.model, "source"):
+    with using(ours.model, SOURCE):
         for step, (chosen, draws) in enumerate(zip(order.split(batch_size), uniforms.split(batch_size), strict=True)):
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate * (1 - step / steps)

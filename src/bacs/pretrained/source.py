@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bacs.adaptation import norm_statistics
 from bacs.adaptation.forward import forward
+from bacs.adaptation.statistics import SOURCE, using
 from bacs.ensemble import Ensemble, Member
 from bacs.inputs import Images, first
 from bacs.layout import arrange
@@ -40,7 +40,7 @@ def indexable(images: Any) -> Any:
 @torch.no_grad()
 def classes_of(member: Member, images: Images) -> int:
     """How many classes the member tells apart."""
-    with norm_statistics.using(member.model, "source"):
+    with using(member.model, SOURCE):
         return forward(member.model, member.prepare(first(images))).shape[1]
 
 

@@ -18,8 +18,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.func import functional_call, vjp, vmap
 
-from bacs.adaptation import norm_statistics
 from bacs.adaptation.forward import forward, logits_of
+from bacs.adaptation.statistics import SOURCE, using
 from bacs.types import Params
 
 Expectation = Literal["exact", "sampled"]
@@ -53,7 +53,7 @@ def squared_gradients(
     size = sum(p.numel() * p.element_size() for p in params.values())
     chunk = chunk or min(64, max(1, GRADIENT_BYTES // (3 * max(size, 1))))
     total = {name: torch.zeros_like(p, dtype=torch.float64) for name, p in params.items()}
-    with norm_statistics.using(model, "source"):
+    with using(model, SOURCE):
         with torch.no_grad():
             logits = forward(model, inputs)
         rows = directions(logits, labels, expectation, generator or torch.Generator().manual_seed(0))

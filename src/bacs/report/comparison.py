@@ -13,15 +13,13 @@ import numpy as np
 
 from bacs.corruptions import TEST, VALIDATION
 from bacs.methods import METHODS
+from bacs.methods.settings import used
 from bacs.report.names import counted
 from bacs.report.records import Record
 from bacs.report.rows import ENSEMBLE, SINGLE
 
 KINDS = {"single": SINGLE, "ensemble": ENSEMBLE}
 CORRUPTIONS = (*TEST, *VALIDATION)
-
-_POSTERIOR = {"posterior_weight", "posterior_step", "min_variance"}
-_STEP = {"learning_rate", "momentum", "optimizer"}
 
 
 class Shift(NamedTuple):
@@ -125,7 +123,7 @@ def _data(record: Record) -> tuple[str, bool]:
 def _knows_no_protocol(record: Record) -> bool:
     """Whether one record stands for offline and online: nothing is adapted, not even statistics."""
     method = METHODS.get(record["method"])
-    return method is not None and method.adapts is None and method.statistics == "source"
+    return method is not None and not method.knows_protocol
 
 
 def _same_cell(first: Record, second: Record) -> bool:
@@ -153,12 +151,9 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
 
 def _variant(record: Record) -> Variant:
     method = METHODS.get(record["method"])
-    ignored: set[str] = set()
-    if method and method.adapts is None:
-        ignored = _POSTERIOR | _STEP | (set() if method.statistics == "test" else {"batch_size"})
-    elif method and method.posterior == "flat":
-        ignored = _POSTERIOR
-    settings = {name: value for name, value in record["settings"].items() if name not in ignored | {"epochs", "seed"}}
+    settings = record["settings"] if method is None else used(method, record["settings"])
+    if method and not method.knows_protocol:
+        settings = {name: value for name, value in settings.items() if name != "batch_size"}
     epochs = 0 if method and method.adapts is None else record["epochs"]
     return Variant(record["method"], epochs, json.dumps(settings, sort_keys=True))
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from bacs import posteriors
-from bacs.adaptation import norm_statistics
+from bacs.adaptation.statistics import accumulate
 from bacs.ensemble import Member
 from bacs.inputs import Images, batches
 from bacs.parameters import batch_norm_layers, write
@@ -40,5 +40,5 @@ def at_mean(
     if batch_norm_layers(model):
         generator = torch.Generator().manual_seed(seed)  # a random order: sorted classes would bias the statistics
         prepared = (member.prepare(batch) for _, batch in batches(inputs, batch_size, generator=generator))
-        norm_statistics.accumulate(model, prepared)
+        accumulate(model, prepared)
     return Member(model.eval(), posterior, preprocessing)

@@ -113,8 +113,8 @@ def _finish(
     member = at_mean(model, current.posterior, images, preprocessing, batch_size=job.recipe.batch_size)
     scores["mean"] = score(member, test)
     about = {"member": job.index, "recipe": job.recipe.as_json(), "scores": scores, "log": log}
-    manifest, tensors = Ensemble([member], class_names=train.classes).pack()
-    checkpoints.write(folder.member_folder(job.out, job.index), manifest | {"training": about}, tensors)
+    made = Ensemble([member], class_names=train.classes)
+    checkpoints.write(folder.member_folder(job.out, job.index), made.describe() | {"training": about}, made.tensors())
     state.remove(folder.state_folder(job.out, job.index))
     folder.now_file(job.out, job.index).unlink(missing_ok=True)
     return about

@@ -1,39 +1,44 @@
-"""How sure an ensemble is of each image, and why it is not: noise in the data, or members that disagree."""
+"""What an ensemble predicts: the members' mean, taken here and nowhere else, and why it is unsure.
+
+Uncertainty has two parts: what each member finds unclear (the data), and where members disagree (the model).
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 
 class Predictive(NamedTuple):
-    """What is known of the predictions once the members are averaged; memory does not grow with their number."""
+    """What is known of the predictions once the members are averaged: little more than one member's, however many."""
 
     probabilities: Float64[Tensor, "batch classes"]  # 1/k sum_i p(y | x, w_i)
     expected_entropy: Float64[Tensor, "batch"]  # 1/k sum_i H[p(y | x, w_i)]
+    labels: Int64[Tensor, "members batch"]  # the class that each member finds most probable
 
 
-def accumulate(so_far: Predictive | None, member: Float64[Tensor, "batch classes"], *, members: int) -> Predictive:
-    """The averages with one more member of `members` in them."""
-    own = Predictive(member / members, entropy(member) / members)
-    if so_far is None:
-        return own
-    return Predictive(so_far.probabilities + own.probabilities, so_far.expected_entropy + own.expected_entropy)
+def average(members: Iterable[Float64[Tensor, "batch classes"]]) -> Predictive:
+    """p(y|x) = 1/k sum_i p(y | x, w_i), never of logits; members are taken one after another and not kept."""
+    total: Tensor | None = None
+    entropies: Tensor | None = None
+    labels = []
+    for rows in members:
+        total = rows.clone() if total is None else total.add_(rows)
+        entropies = entropy(rows) if entropies is None else entropies.add_(entropy(rows))
+        labels.append(rows.argmax(dim=-1))
+    if total is None or entropies is None:
+        raise ValueError("members must hold the probabilities of at least one member, got none")
+    return Predictive(total / len(labels), entropies / len(labels), torch.stack(labels))
 
 
-def averaged(members: Sequence[Float64[Tensor, "batch classes"]]) -> Predictive:
-    """The averages over members whose probabilities are all at hand."""
-    stacked = torch.stack(list(members))
-    return Predictive(stacked.mean(dim=0), entropy(stacked).mean(dim=0))
-
-
-def joined(parts: Sequence[Predictive]) -> Predictive:
+def join(parts: Sequence[Predictive]) -> Predictive:
     """The predictions of several batches, one after another."""
-    return Predictive(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+    rows, entropies, labels = zip(*parts, strict=True)
+    return Predictive(torch.cat(rows), torch.cat(entropies), torch.cat(labels, dim=1))
 
 
 def entropy(probabilities: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch"]:

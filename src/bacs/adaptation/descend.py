@@ -14,9 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bacs.adaptation.forward import forward
 from bacs.errors import unknown_name
-from bacs.objectives import Objective
 from bacs.types import Params
 
 LogQ = Callable[[Params], Tensor]
@@ -26,34 +24,32 @@ OPTIMIZERS = ("sgd", "adam")
 POSTERIOR_STEPS = ("proximal", "gradient")
 
 
-class Adapter:
-    """One model on its way: its changing parameters and the optimiser's memory."""
+class Descent:
+    """The way of one model's parameters: the optimiser with its memory, and the posterior that holds them back.
+
+    A flat posterior has no log q (None). Rate and posterior weight may be changed between steps.
+    """
 
     def __init__(
         self,
         model: nn.Module,
         params: Params,
         *,
-        objective: Objective,
-        log_q: LogQ,
-        proximal: Proximal,
+        log_q: LogQ | None,
+        proximal: Proximal | None,
         posterior_weight: float,
         posterior_step: str,
         learning_rate: float,
         momentum: float,
         optimizer: str,
-        class_mask: Tensor | None = None,
-        compiled: bool = False,
     ) -> None:
-        self.model = model
-        self.params = params
-        self.class_mask = class_mask
-        self._compiled = compiled
-        self._objective, self._log_q, self._proximal = objective, log_q, proximal
-        self._posterior_weight, self._posterior_step = posterior_weight, posterior_step
-        self._learning_rate, self._momentum = learning_rate, momentum
         if posterior_step not in POSTERIOR_STEPS:
             raise unknown_name("posterior_step", posterior_step, POSTERIOR_STEPS)
+        self.params = params
+        self.posterior_weight = posterior_weight
+        self._model_name = type(model).__name__
+        self._log_q, self._proximal, self._posterior_step = log_q, proximal, posterior_step
+        self._momentum = momentum
         # Only what changes gets a gradient: the backward pass leaves out all the rest.
         for name, p in model.named_parameters():
             p.requires_grad_(name in params)
@@ -65,37 +61,42 @@ class Adapter:
         else:
             raise unknown_name("optimizer", optimizer, OPTIMIZERS)
 
-    def step(self, inputs: Tensor) -> Tensor:
-        """Takes one step on a batch; returns its logits from before the step. Raises before any change."""
-        logits = forward(self.model, inputs, self.class_mask, compiled=self._compiled)
-        if not logits.requires_grad:
+    @property
+    def learning_rate(self) -> float:
+        return self.optimizer.param_groups[0]["lr"]
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self.optimizer.param_groups[0]["lr"] = value
+
+    def descend(self, objective: Tensor) -> None:
+        """Takes one step on the objective minus beta log q. Raises before any change."""
+        if not objective.requires_grad:
             raise ValueError(
-                f"no gradient reaches the adapted parameters of {type(self.model).__name__}: does its forward run "
-                "under torch.no_grad, or detach?"
+                f"no gradient reaches the adapted parameters of {self._model_name}: does its forward run under "
+                "torch.no_grad, or detach?"
             )
-        loss = adaptation_loss(
-            self._objective(logits),
-            self._log_q(self.params) if self._posterior_step == "gradient" and self._posterior_weight else None,
-            posterior_weight=self._posterior_weight,
-        )
+        log_q = None
+        if self._log_q is not None and self._posterior_step == "gradient" and self.posterior_weight:
+            log_q = self._log_q(self.params)
+        loss = adaptation_loss(objective, log_q, posterior_weight=self.posterior_weight)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
-        if self._posterior_step == "proximal" and self._posterior_weight:
-            self._hold_back()
-        return logits.detach()
+        if self._proximal is not None and self._posterior_step == "proximal" and self.posterior_weight:
+            self._hold_back(self._proximal)
 
     @torch.no_grad()
-    def _hold_back(self) -> None:
+    def _hold_back(self, proximal: Proximal) -> None:
         """w <- argmin_v |v - w|^2 / (2 s) - log q(v), with s = beta times the optimiser's step length."""
-        moved = self._proximal(self.params, self._step_length())
+        moved = proximal(self.params, self._step_length())
         for name, p in self.params.items():
             p.copy_(moved[name])
 
     def _step_length(self) -> float | Params:
         """beta times how far a constant unit gradient moves a parameter in one step, in the long run."""
         if isinstance(self.optimizer, torch.optim.SGD):
-            return self._posterior_weight * self._learning_rate / (1 - self._momentum)
+            return self.posterior_weight * self.learning_rate / (1 - self._momentum)
         decay, epsilon = self.optimizer.defaults["betas"][1], self.optimizer.defaults["eps"]
         lengths = {}
         for name, p in self.params.items():
@@ -104,7 +105,7 @@ class Adapter:
                 lengths[name] = torch.zeros_like(p)
                 continue
             mean_square = memory["exp_avg_sq"] / (1 - decay ** memory["step"])
-            lengths[name] = self._posterior_weight * self._learning_rate / (mean_square.sqrt() + epsilon)
+            lengths[name] = self.posterior_weight * self.learning_rate / (mean_square.sqrt() + epsilon)
         return lengths
 
 

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from bacs.adaptation.norm_statistics import accumulate, use, using
+from bacs.adaptation.statistics import BATCH, SOURCE, accumulate, use, using
 
 
 def network():
@@ -18,7 +18,7 @@ def test_batch_statistics_normalise_by_the_batch_and_change_no_buffer():
     model = network()
     before = state(model)
     inputs = 3 * torch.randn(16, 3, 8, 8) + 2
-    use(model, "batch")
+    use(model, BATCH)
     with torch.no_grad():
         normalised = model[1](model[0](inputs))
     torch.testing.assert_close(normalised.mean(dim=(0, 2, 3)), torch.zeros(4), atol=1e-5, rtol=0)
@@ -28,9 +28,9 @@ def test_batch_statistics_normalise_by_the_batch_and_change_no_buffer():
 
 def test_only_batch_norm_leaves_evaluation_mode():
     model = network().train()
-    use(model, "batch")
+    use(model, BATCH)
     assert [layer.training for layer in model] == [False, True, False, False, False]
-    use(model, "source")
+    use(model, SOURCE)
     assert not any(layer.training for layer in model)
 
 
@@ -39,9 +39,9 @@ def test_source_statistics_come_back_after_batch_statistics():
     inputs = torch.randn(16, 3, 8, 8) + 2
     with torch.no_grad():
         expected = model(inputs)
-        use(model, "batch")
+        use(model, BATCH)
         assert not torch.allclose(model(inputs), expected)
-        use(model, "source")
+        use(model, SOURCE)
         assert torch.equal(model(inputs), expected)
 
 
@@ -49,7 +49,7 @@ def test_using_gives_every_layer_its_own_mode_back():
     model = network().train()
     model[4].eval()
     before = [(layer.training, getattr(layer, "track_running_stats", None)) for layer in model]
-    with using(model, "batch"):
+    with using(model, BATCH):
         pass
     assert [(layer.training, getattr(layer, "track_running_stats", None)) for layer in model] == before
 

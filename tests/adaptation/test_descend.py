@@ -5,33 +5,34 @@ import copy
 import pytest
 import torch
 
-from bacs.adaptation import norm_statistics
-from bacs.adaptation.step import Adapter
+from bacs.adaptation import loop, statistics
+from bacs.adaptation.descend import Descent
+from bacs.adaptation.loop import Mover
+from bacs.adaptation.statistics import BATCH
 from bacs.errors import DivergenceError
-from bacs.objectives import mean_entropy
+from bacs.objectives import compose
 from bacs.parameters import read, select
 from bacs.posteriors import gaussian, gaussian_of
 from bacs.posteriors.swag_diag import SwagDiag
 from small import small_member, small_model
 
+SETTINGS = {
+    "posterior_weight": 0.0,
+    "posterior_step": "proximal",
+    "learning_rate": 0.1,
+    "momentum": 0.9,
+    "optimizer": "sgd",
+}
 
-def adapter(model, which="all", *, log_q=None, proximal=None, **settings):
-    norm_statistics.use(model, "batch")
-    return Adapter(
-        model,
-        select(model, which),
-        objective=mean_entropy,
-        log_q=log_q or (lambda params: torch.zeros(())),
-        proximal=proximal or (lambda params, step_length: params),
-        **{
-            "posterior_weight": 0.0,
-            "posterior_step": "proximal",
-            "learning_rate": 0.1,
-            "momentum": 0.9,
-            "optimizer": "sgd",
-        }
-        | settings,
-    )
+
+def mover(model, which="all", *, log_q=None, proximal=None, **settings):
+    statistics.use(model, BATCH)
+    descent = Descent(model, select(model, which), log_q=log_q, proximal=proximal, **SETTINGS | settings)
+    return Mover(model, lambda batch: batch, BATCH, descent, compose("entropy"))
+
+
+def take_step(mover, batch):
+    return loop.step([mover], [batch])[0]
 
 
 def hand_written_entropy_gradient(model, inputs, names):
@@ -49,7 +50,7 @@ def test_tents_step_is_the_entropy_step_on_batch_norm_scales_and_shifts_alone(im
     before = read(model)
     affine = [name for name in before if "norm" in name or "shortcut.1" in name]
     gradient = hand_written_entropy_gradient(model, images, affine)
-    adapter(model, "norm_affine").step(images)
+    take_step(mover(model, "norm_affine"), images)
     after = read(model)
     assert len(affine) == 18
     for name in before:
@@ -63,12 +64,12 @@ def test_tents_step_is_the_entropy_step_on_batch_norm_scales_and_shifts_alone(im
 def test_momentum_is_heavy_ball(images):
     model = small_model()
     first, second = images[:20], images[20:]
-    running = adapter(model)
+    running = mover(model)
     start = read(model)
     g1 = hand_written_entropy_gradient(model, first, list(start))
-    running.step(first)
+    take_step(running, first)
     g2 = hand_written_entropy_gradient(model, second, list(start))
-    running.step(second)
+    take_step(running, second)
     for name, value in read(model).items():
         expected = start[name] - 0.1 * g1[name] - 0.1 * (0.9 * g1[name] + g2[name])
         torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-6)
@@ -76,10 +77,10 @@ def test_momentum_is_heavy_ball(images):
 
 def test_predictions_are_those_from_before_the_step(images):
     model = small_model()
-    running = adapter(model)
+    running = mover(model)
     with torch.no_grad():
         expected = model(images)
-    torch.testing.assert_close(running.step(images), expected)
+    torch.testing.assert_close(take_step(running, images), expected)
 
 
 def test_the_gradient_step_adds_the_gradient_of_log_q(images):
@@ -91,7 +92,7 @@ def test_the_gradient_step_adds_the_gradient_of_log_q(images):
     def log_q(params):
         return -0.5 * sum(((params[n] - target[n]) ** 2).sum() for n in params)
 
-    adapter(model, log_q=log_q, posterior_step="gradient", posterior_weight=0.01).step(images)
+    take_step(mover(model, log_q=log_q, posterior_step="gradient", posterior_weight=0.01), images)
     for name, value in read(model).items():
         expected = start[name] - 0.1 * (gradient[name] - 0.01 * (target[name] - start[name]))
         torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-6)
@@ -109,10 +110,9 @@ def test_proximal_and_whole_gradient_steps_share_their_fixed_point(optimizer, mo
         step = step_length if isinstance(step_length, dict) else dict.fromkeys(params, step_length)
         return {n: (p + step[n] / variance * mean) / (1 + step[n] / variance) for n, p in params.items()}
 
-    running = Adapter(
+    descent = Descent(
         model,
         dict(model.named_parameters()),
-        objective=lambda logits: 0.5 * curvature * (logits - centre).square().mean(),
         log_q=lambda params: torch.zeros(()),
         proximal=proximal,
         posterior_weight=beta,
@@ -122,26 +122,27 @@ def test_proximal_and_whole_gradient_steps_share_their_fixed_point(optimizer, mo
         optimizer=optimizer,
     )
     for _ in range(3000):
-        running.step(torch.ones(4, 1, dtype=torch.float64))
+        logits = model(torch.ones(4, 1, dtype=torch.float64))
+        descent.descend(0.5 * curvature * (logits - centre).square().mean())
     assert model.weight.item() == pytest.approx(fixed, abs=1e-4)
 
 
 def test_a_model_that_diverged_says_so_before_anything_changes(images):
     model = small_model()
-    running = adapter(model)
+    running = mover(model)
     with torch.no_grad():
         model.head.bias[0] = float("nan")
     before = read(model)
     with pytest.raises(DivergenceError, match="NaN or infinite logits"):
-        running.step(images)
+        take_step(running, images)
     assert all(torch.equal(before[n], p) or n == "head.bias" for n, p in read(model).items())
 
 
 def test_only_adapted_parameters_get_gradients(images):
     model = small_model()
-    running = adapter(model, "norm_affine")
-    running.step(images)
-    assert {n for n, p in model.named_parameters() if p.grad is not None} == set(running.params)
+    running = mover(model, "norm_affine")
+    take_step(running, images)
+    assert {n for n, p in model.named_parameters() if p.grad is not None} == set(running.descent.params)
 
 
 @pytest.mark.parametrize(("which", "step"), [("norm_affine", "proximal"), ("all", "proximal"), ("all", "gradient")])
@@ -152,7 +153,7 @@ def test_while_a_cuda_graph_is_recorded_a_step_reads_nothing_back(monkeypatch, i
     model = copy.deepcopy(member.model).to("meta")
     state = member.posterior
     q = gaussian_of(SwagDiag(*(to_meta(part) for part in state)), min_variance=1e-12)
-    taken = adapter(
+    running = mover(
         model,
         which,
         log_q=lambda params: gaussian.log_prob(gaussian.marginal(q, params), params),
@@ -161,10 +162,10 @@ def test_while_a_cuda_graph_is_recorded_a_step_reads_nothing_back(monkeypatch, i
         posterior_step=step,
     )
     with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
-        taken.step(images.to("meta"))  # the check for finite logits
+        take_step(running, images.to("meta"))  # the check for finite logits
     monkeypatch.setattr("bacs.adaptation.forward.recording", lambda device: True)
     for _ in range(2):
-        assert taken.step(images.to("meta")).device.type == "meta"
+        assert take_step(running, images.to("meta")).device.type == "meta"
 
 
 def to_meta(part):

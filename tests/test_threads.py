@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 import bacs
-from bacs.side_by_side import safe, side_by_side
+from bacs.threads import Threads, safe
 
 
 @pytest.fixture
@@ -65,7 +65,8 @@ def test_results_come_in_order_with_one_thread_each_and_no_more_than_two_at_a_ti
         running.remove(number)
         return number, torch.get_num_threads(), threading.current_thread() is threading.main_thread()
 
-    assert list(side_by_side(work, range(6))) == [(number, 1, False) for number in range(6)]
+    with Threads(6) as threads:
+        assert list(threads.imap(work, range(6))) == [(number, 1, False) for number in range(6)]
     assert max(most) == 2
     assert torch.get_num_threads() == 2
 
@@ -80,8 +81,8 @@ def test_an_error_stops_the_others_and_gives_the_threads_back(two_threads):
             time.sleep(0.001)
             on_batch(1)
 
-    with pytest.raises(ValueError, match="member 0 is broken"):
-        list(side_by_side(work, range(4), on_batch=batches.append))
+    with Threads(4) as threads, pytest.raises(ValueError, match="member 0 is broken"):
+        list(threads.imap(work, range(4), on_batch=batches.append))
     assert len(batches) < 10_000
     assert torch.get_num_threads() == 2
 
