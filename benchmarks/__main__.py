@@ -26,6 +26,7 @@ from benchmarks.performance import (
     gemm,
     machine,
     members,
+    mixtures,
     other_ways,
     peak_memory,
     protocols,
@@ -38,6 +39,7 @@ from benchmarks.performance_tables import machine_line
 
 PARTS = {
     "steps": steps.run,
+    "mixtures": mixtures.run,
     "ways": other_ways.run,
     "members": members.run,
     "protocols": protocols.run,

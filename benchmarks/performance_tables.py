@@ -44,6 +44,12 @@ def steps(part: dict) -> list[str]:
     return [*grid(["step", *sharing, "ratio", "asked"], rows), "", *grid(["side", *sharing, "images/s"], speeds)]
 
 
+def mixtures(part: dict) -> list[str]:
+    heads = ["work", "width", "threads", "members", "mixture / batch statistics", "asked"]
+    sharing = ("name", "width", "threads", "members")
+    return grid(heads, [[*(row[key] for key in sharing), spread(row, 3), row["asked"]] for row in part["rows"]])
+
+
 def ways(part: dict) -> list[str]:
     names = ("one after another", "processes", "compiled", "bfloat16", "stacked")
     rows = [[row["width"], row["members"], row["threads"], *(spread(row[n]) for n in names)] for row in part["rows"]]
