@@ -37,7 +37,7 @@ VALIDATION = ("speckle_noise", "gaussian_blur")
 ROWS = {  # name: method and what is not chosen by tuning
     "vanilla": ("vanilla", {}),
     "bn": ("bn", {}),
-    "bn-of-all": ("bn", {"predict_statistics": "accumulated"}),  # of all images at once: small batches are not to blame
+    "bn-of-all": ("bn", {"statistics": "accumulated"}),  # of all images at once: small batches are not to blame
     "tent": ("tent", {}),
     "bacs-no-posterior": ("bacs-no-posterior", {}),
     "bacs": ("bacs", {}),

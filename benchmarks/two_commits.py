@@ -19,7 +19,7 @@ from pathlib import Path
 from pages import ROOT
 
 sys.path.insert(0, str(ROOT))
-from benchmarks.performance.alternating import ratio  # noqa: E402
+from benchmarks.performance.alternating import ratio
 
 WORKER = """
 import json, resource, sys, time

@@ -21,7 +21,7 @@ from bacs.methods import METHODS, Evaluation, Method, Stream, adapt, calibrate, 
 from bacs.predictions import predict_table
 from bacs.preprocessing import Preprocessing
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "METHODS",

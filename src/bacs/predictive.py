@@ -21,18 +21,35 @@ class Predictive(NamedTuple):
     labels: Int64[Tensor, "members batch"]  # the class that each member finds most probable
 
 
+class Average:
+    """The members' mean on its way: p(y|x) = 1/k sum_i p(y | x, w_i), never of logits. Members are not kept."""
+
+    def __init__(self) -> None:
+        self._probabilities: Tensor | None = None
+        self._entropies: Tensor | None = None
+        self._labels: list[Tensor] = []
+
+    def add(self, rows: Float64[Tensor, "batch classes"]) -> None:
+        """Takes in the probabilities of one more member."""
+        own = entropy(rows)
+        self._probabilities = rows.clone() if self._probabilities is None else self._probabilities.add_(rows)
+        self._entropies = own if self._entropies is None else self._entropies.add_(own)
+        self._labels.append(rows.argmax(dim=-1))
+
+    def result(self) -> Predictive:
+        """The mean of the members so far."""
+        if self._probabilities is None or self._entropies is None:
+            raise ValueError("members must hold the probabilities of at least one member, got none")
+        count = len(self._labels)
+        return Predictive(self._probabilities / count, self._entropies / count, torch.stack(self._labels))
+
+
 def average(members: Iterable[Float64[Tensor, "batch classes"]]) -> Predictive:
-    """p(y|x) = 1/k sum_i p(y | x, w_i), never of logits; members are taken one after another and not kept."""
-    total: Tensor | None = None
-    entropies: Tensor | None = None
-    labels = []
+    """The mean over members that are taken one after another."""
+    mean = Average()
     for rows in members:
-        total = rows.clone() if total is None else total.add_(rows)
-        entropies = entropy(rows) if entropies is None else entropies.add_(entropy(rows))
-        labels.append(rows.argmax(dim=-1))
-    if total is None or entropies is None:
-        raise ValueError("members must hold the probabilities of at least one member, got none")
-    return Predictive(total / len(labels), entropies / len(labels), torch.stack(labels))
+        mean.add(rows)
+    return mean.result()
 
 
 def join(parts: Sequence[Predictive]) -> Predictive:

@@ -112,6 +112,32 @@ def test_the_summary_tells_before_and_after(place, adapt):
     assert told["after"]["confidence"] == pytest.approx(confidence)
 
 
+def test_what_goes_beyond_the_paper_is_that_of_the_python_way(place, adapt):
+    options = {
+        "objective": "entropy + 0.5 * ensemble_teacher",
+        "objective_temperature": 2.0,
+        "batch_weight": 0.6,
+        "temperature": "agreement",
+        "learning_rate": 0.05,
+        "batch_size": 16,
+    }
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    code, out, _ = adapt("run", "photos", "--out", "a.parquet", "--save", "run2", *flags)
+    found = bacs.data.pictures("photos", SIZED)
+    adapted = bacs.adapt(bacs.load("run"), found.images, **options)
+    assert code == 0
+    assert f"temperature: {adapted.temperature:.3g}\n" in out
+    table = bacs.predict_table(adapted, found.images, batch_size=16)
+    np.testing.assert_allclose([row["confidence"] for row in rows("a.parquet")], table.confidence, atol=1e-9)
+    again = bacs.load("run2")
+    assert (again.temperature, again.statistics) == (adapted.temperature, bacs.Statistics(0.6))
+    told = json.loads(adapt("run", "photos", "--out", "b.csv", "--json", *flags)[1])
+    assert told["temperature"] == adapted.temperature
+    assert told["settings"]["batch_weight"] == 0.6
+    told = json.loads(adapt("run", "photos", "--out", "c.csv", "--json", "--temperature", 2.5)[1])
+    assert told["temperature"] == 2.5
+
+
 def test_a_flat_posterior_and_an_idle_method_have_no_distance(place, adapt):
     bacs.Ensemble([replace(small_member(0, flat), preprocessing=SIZED)]).save("flat")
     assert "deviations: no posterior" in adapt("flat", "photos", "--out", "a.csv")[1]

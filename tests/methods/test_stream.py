@@ -45,6 +45,16 @@ class TestObserved:
         assert (seen.batch_weight, seen.learning_rate, seen.posterior_weight) == (1.0, 0.02, 1e-4)
         assert all(distance > 0 for distance in seen.moved)
 
+    def test_it_tells_of_the_step_and_not_of_what_was_changed_after_it(self, ensemble, images):
+        stream = bacs.stream(ensemble, learning_rate=0.1)
+        stream.step(images)
+        stream.change(learning_rate=0.5, batch_weight=0.5)
+        stream.reset("weights")
+        assert (stream.observed.learning_rate, stream.observed.batch_weight) == (0.1, 1.0)
+        assert min(stream.observed.moved) > 0
+        stream.step(images)
+        assert (stream.observed.learning_rate, stream.observed.batch_weight) == (0.5, 0.5)
+
     def test_one_member_agrees_with_nobody_and_nothing_moved_under_vanilla(self, images):
         stream = bacs.stream(bacs.Ensemble([small_member()]), "vanilla")
         stream.step(images)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from bacs import data, metrics
+from bacs.agreement import observe
 from bacs.benchmark import images, source, store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.watch import Heartbeat
@@ -22,9 +23,17 @@ from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
 from bacs.methods.evaluate import member_probabilities
 from bacs.metrics import SCORES, scores_of
+from bacs.predictive import Average
+from bacs.temperature import tempered
 
 CURVE = 50
 """Points that are kept of a risk-coverage curve."""
+
+TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+"""Multiples of the cell's own temperature at which its ensemble is scored too: the best shows what labels would buy."""
+
+TEMPERED = 4_000_000
+"""Probabilities of that scoring at most, so that it needs little memory: 4,000 images of 1,000 classes, all of ten."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +80,30 @@ def measured(job: CellJob) -> dict[str, Any]:
     shift = shifted(job)
     clock.lap("data")
     labels = torch.as_tensor(shift.labels)
-    scores, total = [], None
+    scores, mean, warm = [], Average(), {factor: Average() for factor in TEMPERATURES}
     with Heartbeat(job.working, job.cell, images=len(labels), members=len(ensemble)) as beat:
         for rows in timed(passes(job, ensemble, shift, beat), clock):
             scores.append(scores_of(rows, labels))
-            total = rows.clone() if total is None else total.add_(rows)
+            mean.add(rows)
+            part = rows[: TEMPERED // rows.shape[1]]
+            for factor, tempered_mean in warm.items():
+                tempered_mean.add(tempered(part, factor))
             clock.lap("scores")
-    assert total is not None
     names = list(shift.classes if ensemble.class_names is None else ensemble.class_names)
-    found = scored(scores, total / len(ensemble), labels, names)
+    predictive = mean.result()
+    found = scored(scores, predictive.probabilities, labels, names)
+    at = [each.result().probabilities for each in warm.values()]
     clock.lap("scores")
     work = len(labels) * len(ensemble)
     return _common(job) | {
         "images": len(labels),
         **found,
+        "observed": observe(predictive)._asdict(),
+        "tempered": {
+            "temperature": list(warm),
+            "nll": [metrics.nll(rows, labels[: len(rows)]) for rows in at],
+            "ece": [metrics.ece(rows, labels[: len(rows)]) for rows in at],
+        },
         "seconds": clock.seconds | {"total": clock.total()},
         "images_per_second": work / clock.seconds["passes"],
         "error": None,

@@ -22,7 +22,7 @@ from bacs.methods.settings import used
 
 FORMAT = 1
 MANIFEST = "sweep.json"
-SCORED = ("members", "single", "ensemble")
+SCORED = ("members", "single", "ensemble", "tempered")
 
 
 def record_file(out: Path, cell: str) -> Path:

@@ -160,7 +160,10 @@ def adapt(
         console.print("\nStopped. The same command begins anew; an existing table was left as it was.", highlight=False)
         return 130
     moved = [posterior_deviations(member, METHODS[method].adapts) for member in outcome.adapted.members]
-    summary = summarise(ensemble, outcome.before, outcome.after, moved, method=method, batch_size=predicting)
+    chosen = settings.of(METHODS[method])
+    how = {"method": method, "batch_size": predicting, "batch_weight": chosen.batch_weight}
+    summary = summarise(ensemble, outcome.before, outcome.after, moved, **how)
+    temperature = outcome.adapted.temperature
     for path, reason in found.failures:
         print(f"skipped {path}: {reason}", file=sys.stderr)
     protocol = "online" if online else "offline"
@@ -168,10 +171,12 @@ def adapt(
         about = {"out": str(out), "save": None if save is None else str(save), "method": method, "protocol": protocol}
         skipped = [failure._asdict() for failure in found.failures]
         counts = {"members": len(ensemble), "ignored": found.ignored, "coverage": coverage}
+        counts |= {"settings": chosen.as_json(), "temperature": temperature}
         abstained = {"abstained": int(table.abstain.sum()), "skipped": skipped}
         print(json_format.dumps(about | counts | abstained | summary.as_json()))
     else:
-        print(f"{method}, {protocol}, members: {len(ensemble)}")
+        warmth = "" if temperature == 1 else f", temperature: {temperature:.3g}"
+        print(f"{method}, {protocol}, members: {len(ensemble)}{warmth}")
         print("\n".join(lines(summary, table, found)))
         print(f"table: {out}" + ("" if save is None else f"\nadapted: {save}"))
     return 1 if found.failures else 0

@@ -83,13 +83,14 @@ class Stream:
                 raise unknown_name("parts", part, PARTS)
         with self._turn:
             if parts:
+                self._look_back()
                 for mover, member in zip(self._movers, self.source.members, strict=True):
                     live.go_back(mover, member, parts)
                 self.history.append(Event(self.steps, {"reset": list(parts)}, reason))
                 return
             self.steps = 0
             self.history: list[Event] = []
-            self._last: Predictive | None = None
+            self._rows: list[Tensor] | None = None  # the members' predictions of the last step
             self._observed: Observed | None = None
             self._members = [working_copy(member, self.device) for member in self.source.members]
             self._threads = Threads(len(self._members), allowed=safe(PerMember(), [own.model for own in self._members]))
@@ -106,6 +107,7 @@ class Stream:
             if name not in NAMES:
                 raise unknown_name("settings", name, NAMES)
         with self._turn:
+            self._look_back()
             before = {"method": self.method_name, **self.settings.as_json()}
             self._follow(self._method if method is None else method, replace(self._given, **settings))
             after = {"method": self.method_name, **self.settings.as_json()}
@@ -139,9 +141,7 @@ class Stream:
 
     def step_predictive(self, batch: Any) -> Predictive:
         """As `step`, in float64 and with what is known of the members beside their mean."""
-        with self._turn:
-            self._last, self._observed = average(self.step_members(batch)), None
-            return self._last
+        return average(self.step_members(batch))
 
     def step_members(self, batch: Any) -> list[Tensor]:
         """As `step`, with the float64 probabilities of each member apart."""
@@ -161,7 +161,9 @@ class Stream:
             logits = [rows for group in self._threads.map(step_group, groups) for rows in group]
             self.steps += 1
             mask = self.source.class_mask
-            return [probabilities(rows, mask, temperature=self.temperature).cpu() for rows in logits]
+            self._rows = [probabilities(rows, mask, temperature=self.temperature).cpu() for rows in logits]
+            self._observed = None
+            return self._rows
 
     @property
     def temperature(self) -> float:
@@ -178,20 +180,25 @@ class Stream:
     def observed(self) -> Observed | None:
         """What the last step saw; None before the first. Computed when it is asked for."""
         with self._turn:
-            if self._observed is None and self._last is not None:
-                settings, last = self.settings, self._last
-                assert settings.batch_weight is not None
-                how = {"min_variance": settings.min_variance}
-                self._observed = Observed(
-                    self.steps,
-                    len(last.probabilities),
-                    *agreement.observe(last),
-                    tuple(posterior_deviations(member, self._method.adapts, **how) for member in self._members),
-                    settings.batch_weight,
-                    settings.learning_rate,
-                    settings.posterior_weight,
-                )
+            self._look_back()
             return self._observed
+
+    def _look_back(self) -> None:
+        """Computes what the last step saw, before anything else becomes of weights and settings."""
+        if self._observed is not None or self._rows is None:
+            return
+        settings = self.settings
+        assert settings.batch_weight is not None
+        how = {"min_variance": settings.min_variance}
+        self._observed = Observed(
+            self.steps,
+            len(self._rows[0]),
+            *agreement.observe(average(self._rows)),
+            tuple(posterior_deviations(member, self._method.adapts, **how) for member in self._members),
+            settings.batch_weight,
+            settings.learning_rate,
+            settings.posterior_weight,
+        )
 
     def save(self, path: str | Path) -> None:
         """Writes the stream as it stands; `bacs.load` brings it back and it goes on as if never stopped.

@@ -45,8 +45,13 @@ def summarise(
     *,
     method: str,
     batch_size: int,
+    batch_weight: float | None = None,
 ) -> Summary:
-    """The summary of one adaptation of `ensemble`, from the predictions before and after it."""
+    """The summary of one adaptation of `ensemble`, from the predictions before and after it.
+
+    `batch_weight` is the share of the batch in batch norm's statistics, the method's own if None.
+    """
+    weight = METHODS[method].batch_weight if batch_weight is None else batch_weight
     width = before.probabilities.shape[1]
     counts = [
         np.bincount(made.probabilities.argmax(dim=1).numpy(), minlength=width).tolist() for made in (before, after)
@@ -62,7 +67,7 @@ def summarise(
     warnings = [
         *_collapse(first, second, images, width),
         *_spread(first, second),
-        *_small_batches(ensemble, images, method=method, batch_size=batch_size),
+        *(_small_batches(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
     ]
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings))
 
@@ -98,10 +103,8 @@ def _spread(before: Figures, after: Figures) -> list[str]:
     ]
 
 
-def _small_batches(ensemble: Ensemble, images: int, *, method: str, batch_size: int) -> list[str]:
+def _small_batches(ensemble: Ensemble, images: int, *, batch_size: int) -> list[str]:
     """Where batch norm sees too little of the data, or is not there at all."""
-    if METHODS[method].batch_weight == 0:
-        return []
     without = [member for member in ensemble.members if not batch_norm_layers(member.model)]
     said = []
     if without:
