@@ -130,6 +130,7 @@ def corruptions(part: dict) -> list[str]:
 
 TABLES: dict[str, Callable[[dict], list[str]]] = {
     "steps": steps,
+    "mixtures": mixtures,
     "ways": ways,
     "members": members,
     "protocols": protocols,
@@ -189,9 +190,22 @@ def seconds_of(folder: Path) -> dict:
     return {"name": folder.name, "cells": len(found)} | {name: sum(each[name] for each in found) for name in found[0]}
 
 
+def two_commits(record: dict) -> list[str]:
+    """New over old for a step, with the memory of each process, and the speed of `bacs adapt`."""
+    rows = [
+        [row["method"], row["width"], row["members"], row["threads"], spread(row, 3), *row["megabytes"].values()]
+        for row in record["steps"]
+    ]
+    heads = ["step", "width", "members", "threads", "time, new / old", "MB, old", "MB, new"]
+    adapt = f"`bacs adapt`, five members, offline: {spread(record['adapt'])} times as fast."
+    commits = f"`{record['commits']['old']}` and `{record['commits']['new']}`:"
+    return [commits, "", *grid(heads, rows), "", adapt]
+
+
 # Records that are not of the suite: file, table, and the command that makes it.
 OTHERS: dict[str, tuple[Path, Callable[[dict], list[str]], str]] = {
     "less-work": (RECORDS / "less-work.json", less_work, "less_work.py --run results/cifar10 --out work --keep"),
+    "two-commits": (RECORDS / "two-commits.json", two_commits, "two_commits.py OLD NEW --record RECORD"),
     "overhead": (
         ROOT / "results" / "benchmark" / "overhead.json",
         overhead,
