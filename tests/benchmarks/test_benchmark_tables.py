@@ -3,6 +3,7 @@
 import model_tables
 import posterior_tables
 import pytest
+import tempered_entropy
 import training_table
 from benchmark_tables import PAGE, lines, marked
 from pages import ROOT, with_table
@@ -40,3 +41,10 @@ def test_the_readme_says_what_the_sweep_found():
 def test_the_table_of_training_is_what_the_run_and_the_sweep_hold():
     page = (ROOT / training_table.PAGE).read_text()
     assert with_table(page, training_table.TITLE, training_table.lines()) == page
+
+
+def test_the_table_of_temperatures_is_what_its_sweeps_hold():
+    page = (ROOT / "docs" / "temperature.md").read_text()
+    found = tempered_entropy.table()
+    assert len(found) == 2 + len(tempered_entropy.ROWS)
+    assert with_table(page, "tempered", found) == page
