@@ -67,10 +67,16 @@ def table() -> list[str]:
         at = shifted[0]["tempered"]["temperature"][best]
         means = {name: np.mean([record["ensemble"][name] for record in shifted]) for name in ("accuracy", "nll")}
         agreement = np.mean([record["observed"]["agreement"] for record in shifted])
-        lines.append(
-            f"| {row} | {100 * means['accuracy']:.1f} | {means['nll']:.3f} | {nll[best]:.3f} ({at:g}) | {ece[best]:.3f} "
-            f"| {100 * agreement:.1f} | {100 * clean['ensemble']['accuracy']:.1f} | {clean['ensemble']['nll']:.3f} |"
-        )
+        cells = [
+            f"{100 * means['accuracy']:.1f}",
+            f"{means['nll']:.3f}",
+            f"{nll[best]:.3f} ({at:g})",
+            f"{ece[best]:.3f}",
+            f"{100 * agreement:.1f}",
+            f"{100 * clean['ensemble']['accuracy']:.1f}",
+            f"{clean['ensemble']['nll']:.3f}",
+        ]
+        lines.append(f"| {row} | {' | '.join(cells)} |")
     return lines
 
 
