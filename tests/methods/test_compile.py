@@ -42,6 +42,15 @@ def test_compiled_steps_lead_where_plain_ones_lead(ensemble, graphs):
 
 
 @pytest.mark.parametrize("graphs", ["aot_eager"], indirect=True)
+@pytest.mark.parametrize("choice", [{"batch_weight": 0.5}, {"statistics": "running"}])
+def test_mixed_statistics_compile_too(ensemble, graphs, choice):
+    plain, compiled = (bacs.stream(ensemble, compile=each, **choice) for each in (False, True))
+    for batch in IMAGES.split(20):
+        torch.testing.assert_close(compiled.step(batch), plain.step(batch), atol=1e-5, rtol=0)
+    assert graphs
+
+
+@pytest.mark.parametrize("graphs", ["aot_eager"], indirect=True)
 def test_compiled_streams_predict_what_plain_ones_predict(ensemble, graphs):
     plain, compiled = bacs.stream(ensemble), bacs.stream(ensemble, compile=True)
     for batch in IMAGES.split(20):
