@@ -11,7 +11,10 @@ from small import small_member
 
 IMAGES = torch.randn(40, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # torch's own
+pytestmark = [  # torch's own; the second because the checks of shapes, which only tests have, break a graph in two
+    pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"),
+]
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler (g++)")
 
 
