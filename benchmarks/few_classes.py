@@ -20,7 +20,6 @@ import bacs
 from bacs.corruptions import TEST, corrupt
 from bacs.metrics import accuracy
 from bacs.predictions import summarise
-from bacs.predictions.run import run_offline
 
 RESULT = ROOT / "results" / "adapt" / "few_classes.json"
 FEW = ((2,), (9,), (4, 7), (1, 6, 9), (0, 2, 3, 5, 6))
@@ -40,17 +39,16 @@ def shifts(images, labels, names, limit):
 
 def record(ensemble, images, labels):
     """Scores before and after `bn`, and the warnings."""
-    outcome = run_offline(ensemble, [images], "bn")
-    summary = summarise(ensemble, outcome.before, outcome.after, [None], method="bn", batch_size=128)
-    scores = {}
-    for name in ("before", "after"):
-        found = getattr(summary, name)
-        right = accuracy(getattr(outcome, name).probabilities, labels)
-        scores[name] = {
-            "accuracy": right,
-            "mean_confidence": found.mean_confidence,
-            "effective_classes": found.effective_classes,
+    before, after = ensemble.predictive(images), bacs.adapt(ensemble, images, "bn").predictive(images)
+    summary = summarise(ensemble, before, after, [None], method="bn", batch_size=128)
+    scores = {
+        name: {
+            "accuracy": accuracy(predicted.probabilities, labels),
+            "mean_confidence": seen.confidence,
+            "effective_classes": seen.effective_classes,
         }
+        for name, predicted, seen in (("before", before, summary.before), ("after", after, summary.after))
+    }
     return scores | {"images": len(images), "warnings": list(summary.warnings)}
 
 
