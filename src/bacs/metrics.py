@@ -134,9 +134,13 @@ class Score(NamedTuple):
     """A score as tables, figures and searches know it."""
 
     label: str  # heading of its column
-    function: Callable[[Tensor | Array, Tensor | Array], float]
+    function: Callable[..., float]  # of probabilities and labels
     percent: bool = False  # printed in percent with two digits, else as it is with four
     higher_is_better: bool = False
+
+    @property
+    def digits(self) -> int:
+        return 2 if self.percent else 4
 
     @property
     def axis(self) -> str:
@@ -155,7 +159,11 @@ class Score(NamedTuple):
         """The number as the paper prints it."""
         if np.isinf(value):
             return "∞"
-        return f"{self.shown(value):.{2 if self.percent else 4}f}"
+        return f"{self.shown(value):.{self.digits}f}"
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether the first is the better of two that differ."""
+        return value > other if self.higher_is_better else value < other
 
     def best(self, values: Sequence[float]) -> float:
         """The best of several; NaN, which no method is to blame for, is left out."""
@@ -170,11 +178,17 @@ SCORES: dict[str, Score] = {
     "ece": Score("ECE", ece),
 }
 """The scores of every evaluation, record and table, in the order of the paper's columns."""
+MCE = Score("mCE", mce, percent=True)  # of errors by corruption, not of one set of predictions
 
 
 def scores_of(probabilities: Tensor | Array, labels: Tensor | Array) -> dict[str, float]:
     """Every score of one set of predictions, by name."""
     return {name: score.function(probabilities, labels) for name, score in SCORES.items()}
+
+
+def mean_scores(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Every score averaged over members, or over shifts."""
+    return {name: float(np.mean([each[name] for each in scores])) for name in SCORES}
 
 
 def _confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:

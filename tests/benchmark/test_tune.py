@@ -14,6 +14,7 @@ from bacs.benchmark.sweep import about, run_cells
 from bacs.corruptions import VALIDATION
 from bacs.engine import Place
 from bacs.errors import RecipeError, RunError
+from bacs.metrics import SCORES
 from bacs.report.heat_map import heat_map
 
 LEAST = {"data": "cifar10-c", "grid": {"learning_rate": [0.1, 0.2, 0.3], "posterior_weight": [1.0, 2.0]}}
@@ -135,12 +136,12 @@ def test_every_point_has_its_own_record_with_its_own_settings(run_folder, tmp_pa
 
 def test_the_heat_map_shows_every_score_and_marks_the_best():
     scores = np.array([[0.5, np.nan, 0.25], [np.inf, 0.75, 1.0]])
-    figure = heat_map(scores, [0.1, 0.2, 0.3], [1.0, 2.0], heading="NLL", higher_is_better=False)
+    figure = heat_map(scores, [0.1, 0.2, 0.3], [1.0, 2.0], heading="NLL", score=SCORES["nll"])
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
-    assert texts == ["0.5000", "failed", "0.2500", "inf", "0.7500", "1.0000"]
+    assert texts == ["0.5000", "failed", "0.2500", "∞", "0.7500", "1.0000"]
     (frame,) = axes.patches
     column, row = frame.get_x() + frame.get_width() / 2, frame.get_y() + frame.get_height() / 2
     assert (round(column), round(row)) == (2, 0)
-    best = heat_map(scores, [0.1, 0.2, 0.3], [1.0, 2.0], heading="Acc", higher_is_better=True).axes[0].patches[0]
+    best = heat_map(scores, [0.1, 0.2, 0.3], [1.0, 2.0], heading="Acc", score=SCORES["accuracy"]).axes[0].patches[0]
     assert (round(best.get_x() + 0.5), round(best.get_y() + 0.5)) == (2, 1)

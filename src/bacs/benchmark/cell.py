@@ -32,6 +32,11 @@ class Cell:
         return "--".join([slug(self.shift), self.method, self.protocol, epochs, *filter(None, [self.tag])])
 
     @property
+    def passes(self) -> int | float:
+        """How often each image meets each member."""
+        return METHODS[self.method].passes(self.protocol, self.epochs)
+
+    @property
     def cost(self) -> int | float:
         """Forward passes that each image and member needs."""
         return METHODS[self.method].cost(self.protocol, self.epochs)

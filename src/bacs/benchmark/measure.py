@@ -3,7 +3,7 @@
 import platform
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,8 @@ from bacs.data import Shift
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
 from bacs.methods.evaluate import member_probabilities
-from bacs.metrics import SCORES, scores_of
+from bacs.metrics import mean_scores, scores_of
+from bacs.predictive import average
 
 CURVE = 50
 """Points that are kept of a risk-coverage curve."""
@@ -71,15 +72,12 @@ def measured(job: CellJob) -> dict[str, Any]:
     shift = shifted(job)
     clock.lap("data")
     labels = torch.as_tensor(shift.labels)
-    scores, total = [], None
+    members: list[dict[str, float]] = []
     with Heartbeat(job.working, job.cell, images=len(labels), members=len(ensemble)) as beat:
-        for rows in timed(passes(job, ensemble, shift, beat), clock):
-            scores.append(scores_of(rows, labels))
-            total = rows.clone() if total is None else total.add_(rows)
-            clock.lap("scores")
-    assert total is not None
+        rows = passes(job, ensemble, shift, beat)
+        mean = average(scored_members(rows, labels, members, clock)).probabilities
     names = list(shift.classes if ensemble.class_names is None else ensemble.class_names)
-    found = scored(scores, total / len(ensemble), labels, names)
+    found = scored(members, mean, labels, names)
     clock.lap("scores")
     work = len(labels) * len(ensemble)
     return _common(job) | {
@@ -127,7 +125,7 @@ def scored(members: list[dict[str, float]], mean: Tensor, labels: Tensor, names:
     by_class = [right[labels == number] for number in range(mean.shape[1])]
     return {
         "members": members,
-        "single": {name: float(np.mean([scores[name] for scores in members])) for name in SCORES},
+        "single": mean_scores(members),
         "ensemble": scores_of(mean, labels),
         "class_names": names,
         "class_accuracy": [float(rows.double().mean()) if len(rows) else None for rows in by_class],
@@ -152,12 +150,15 @@ class Clock:
         return time.perf_counter() - self.began
 
 
-def timed(rows: Iterator[Tensor], clock: Clock) -> Iterator[Tensor]:
-    """The same, with the time that each took."""
+def scored_members(
+    rows: Iterable[Tensor], labels: Tensor, scores: list[dict[str, float]], clock: Clock
+) -> Iterator[Tensor]:
+    """The same probabilities; the scores of each member are put into `scores` as it goes by."""
     for each in rows:
         clock.lap("passes")
+        scores.append(scores_of(each, labels))
+        clock.lap("scores")
         yield each
-    clock.lap("passes")
 
 
 def _common(job: CellJob) -> dict[str, Any]:

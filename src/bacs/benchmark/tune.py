@@ -162,8 +162,8 @@ def choose(recipe: TuneRecipe, records: Sequence[dict[str, Any]]) -> Choice:
     scores = np.array(means).reshape(len(recipe.axis("posterior_weight")), len(recipe.axis("learning_rate")))
     if not np.isfinite(scores).any():
         raise RunError("no point of the grid has a finite score on every shift, so there is nothing to choose from")
-    best = np.nanargmax(scores) if recipe.criterion == "accuracy" else np.nanargmin(scores)
-    settings = points(recipe)[int(best)]
+    best = means.index(SCORES[recipe.criterion].best(means))
+    settings = points(recipe)[best]
     at_edge = [
         name
         for name, value in settings.items()

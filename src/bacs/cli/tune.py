@@ -2,7 +2,7 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -16,9 +16,10 @@ from bacs.benchmark.tune import Choice, TuneRecipe
 from bacs.checkpoints import replace
 from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
 from bacs.engine import HERE, Place
-from bacs.errors import BacsError
+from bacs.errors import BacsError, unknown_name
+from bacs.methods.catalogue import label_of
+from bacs.metrics import SCORES
 from bacs.report.heat_map import heat_map
-from bacs.report.rows import COLUMNS, ENSEMBLE
 
 
 def tune(
@@ -26,7 +27,7 @@ def tune(
     *,
     run: Path,
     out: Path,
-    criterion: Literal["accuracy", "nll", "brier", "ece"] | None = None,
+    criterion: Annotated[str | None, tyro.conf.arg(metavar="|".join(SCORES))] = None,
     limit: int | None = None,
     place: tyro.conf.OmitArgPrefixes[Place] = HERE,
     data_dir: Path | None = None,
@@ -53,6 +54,8 @@ def tune(
         dry_run: List what would run, and do nothing.
         json: Print the choice and the whole grid as JSON to standard output.
     """
+    if criterion is not None and criterion not in SCORES:
+        raise unknown_name("criterion", criterion, list(SCORES))
     console = Console(stderr=True)
     chosen = tuning.read(recipe, limit=limit, criterion=criterion)
     cells, described = tuning.cells(chosen), about(chosen.as_json(), run, kind="tune")
@@ -100,10 +103,11 @@ def as_json(recipe: TuneRecipe, choice: Choice) -> dict[str, object]:
 def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
     """Prints the grid, the choice and how to use it."""
     rates, weights = recipe.axis("learning_rate"), recipe.axis("posterior_weight")
-    shown = Table("posterior weight \\ learning rate", *(f"{rate:g}" for rate in rates), title=recipe.criterion)
+    criterion = SCORES[recipe.criterion]
+    shown = Table("posterior weight \\ learning rate", *(f"{rate:g}" for rate in rates), title=criterion.axis)
     best = np.flatnonzero(choice.scores.ravel() == choice.score)[0]
     for row, weight in enumerate(weights):
-        texts = ["failed" if np.isnan(score) else f"{score:.4f}" for score in choice.scores[row]]
+        texts = ["failed" if np.isnan(score) else criterion.text(score) for score in choice.scores[row]]
         bold = [f"[bold]{text}[/bold]" if row * len(rates) + i == best else text for i, text in enumerate(texts)]
         shown.add_row("" if np.isnan(weight) else f"{weight:g}", *bold)
     console.print(shown)
@@ -115,13 +119,14 @@ def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> Non
 
 def draw(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
     """Draws the heat map; without matplotlib one line says how to get it."""
+    score, method = SCORES[recipe.criterion], label_of(recipe.method, "ensemble")
     try:
         figure = heat_map(
             choice.scores,
             recipe.axis("learning_rate"),
             recipe.axis("posterior_weight"),
-            heading=f"{COLUMNS[recipe.criterion]} of {ENSEMBLE[recipe.method]}, mean over validation shifts",
-            higher_is_better=recipe.criterion == "accuracy",
+            heading=f"{score.axis} of {method}, mean over validation shifts",
+            score=score,
         )
     except BacsError as error:
         say(str(error), console)

@@ -139,11 +139,11 @@ def _calibration(comparison: Comparison) -> Part:
     over = f", mean over {counted(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
     if reliability:
         caption = f"Accuracy against confidence in bins of equal count{over}. Below the diagonal: too sure of itself."
-        draw = _later(figures.reliability_diagram, reliability, {}, methods)
+        draw = _later(figures.reliability_diagram, reliability, methods)
         pictures.append(Picture(f"{stem(comparison)}-reliability", caption, draw, wide=False))
     if risk:
         caption = f"Error among the most confident share of predictions{over}. Lower is better."
-        draw = _later(figures.risk_coverage_plot, risk, {}, methods)
+        draw = _later(figures.risk_coverage_plot, risk, methods)
         pictures.append(Picture(f"{stem(comparison)}-risk-coverage", caption, draw, wide=False))
     numbers = (*_present(curves.reliability_table(comparison)), *_present(curves.risk_table(comparison)))
     return Part("Calibration and abstention", (), tuple(pictures), numbers)

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from bacs.corruptions import TEST, VALIDATION
-from bacs.methods import METHODS
+from bacs.methods.catalogue import METHODS, label_of
 from bacs.methods.settings import used
 from bacs.report.names import counted
 from bacs.report.records import Record
-from bacs.report.rows import ENSEMBLE, SINGLE
+from bacs.report.rows import KINDS
 
-KINDS = {"single": SINGLE, "ensemble": ENSEMBLE}
 CORRUPTIONS = (*TEST, *VALIDATION)
 
 
@@ -42,7 +41,7 @@ class Entry:
 
     label: str
     variant: Variant
-    kind: str  # "single" or "ensemble"
+    kind: str  # one of KINDS
     records: dict[str, tuple[Record, ...]]
 
     @property
@@ -141,9 +140,7 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
         by_shift[record["shift"]] = (*by_shift.get(record["shift"], ()), record)
     ordered = sorted(variants, key=_rank)
     entries = [
-        Entry(_label(variant, ordered, labels), variant, kind, variants[variant])
-        for kind, labels in KINDS.items()
-        for variant in ordered
+        Entry(_label(variant, ordered, kind), variant, kind, variants[variant]) for kind in KINDS for variant in ordered
     ]
     shifts = {Shift(record["shift"], record.get("corruption"), record.get("severity")) for record in records}
     return Comparison(data, protocol, tuple(entries), tuple(sorted(shifts, key=_shift_rank)))
@@ -182,7 +179,7 @@ def _shift_rank(shift: Shift) -> tuple[int, str, int, str]:
     return place, shift.corruption or "", shift.severity or 0, shift.name
 
 
-def _label(variant: Variant, variants: Sequence[Variant], labels: dict[str, str]) -> str:
+def _label(variant: Variant, variants: Sequence[Variant], kind: str) -> str:
     """The paper's label; epochs where they differ between rows, settings where they differ within the method."""
     details = []
     if variant.epochs and len({other.epochs for other in variants if other.epochs}) > 1:
@@ -192,5 +189,5 @@ def _label(variant: Variant, variants: Sequence[Variant], labels: dict[str, str]
     for name in own:
         if any(other.get(name) != own[name] for other in others):
             details.append(f"{name.replace('_', ' ')} {spelt(own[name])}")
-    label = labels.get(variant.method) or f"{variant.method}{' ensemble' if labels is ENSEMBLE else ''}"
+    label = label_of(variant.method, kind)
     return f"{label} ({', '.join(details)})" if details else label

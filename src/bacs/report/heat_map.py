@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bacs.metrics import Score
 from bacs.report.figures import new_figure
 
 if TYPE_CHECKING:
@@ -17,19 +18,19 @@ def heat_map(
     rows: Sequence[float],
     *,
     heading: str,
-    higher_is_better: bool,
+    score: Score,
     labels: tuple[str, str] = ("learning rate", "posterior weight"),
 ) -> "Figure":
     """Scores [rows, columns] as colours and figures, brighter is better; a frame marks the best, grey what failed."""
     figure = new_figure(figsize=(2.2 + 1.0 * len(columns), 1.6 + 0.6 * len(rows)))
     axes = figure.add_subplot()
-    goodness = np.where(np.isfinite(scores), scores if higher_is_better else -scores, np.nan)
+    goodness = np.where(np.isfinite(scores), scores if score.higher_is_better else -scores, np.nan)
     axes.set_facecolor("#d9d9d9")  # shows through where there is no colour
     axes.imshow(np.ma.masked_invalid(goodness), cmap="cividis", origin="lower", aspect="auto")
     middle = (np.nanmin(goodness) + np.nanmax(goodness)) / 2
-    for (row, column), score in np.ndenumerate(scores):
-        text = "failed" if np.isnan(score) else f"{100 * score:.2f}" if higher_is_better else f"{score:.4f}"
-        dark = not np.isfinite(score) or goodness[row, column] > middle
+    for (row, column), value in np.ndenumerate(scores):
+        text = "failed" if np.isnan(value) else score.text(value)
+        dark = not np.isfinite(value) or goodness[row, column] > middle
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color="black" if dark else "white")
     best = np.unravel_index(np.nanargmax(goodness), goodness.shape)
     axes.add_patch(_frame(float(best[1]), float(best[0])))
