@@ -103,7 +103,7 @@ def parse(table: dict[str, Any]) -> Recipe:
 def checked(recipe: Recipe) -> Recipe:
     """The recipe, after its values have been looked at."""
     for key in ("methods", "protocols", "epochs", "shifts" if recipe.data is None else "severities"):
-        _check_list(key, getattr(recipe, key))
+        check_list(key, getattr(recipe, key))
     _check_names("methods", recipe.methods, list(METHODS))
     _check_names("protocols", recipe.protocols, list(PROTOCOLS))
     if recipe.data is not None:
@@ -116,7 +116,7 @@ def checked(recipe: Recipe) -> Recipe:
     for name in recipe.methods:
         recipe.settings_of(name)
         epochs = recipe.epochs_of(name)
-        _check_list(f"epochs of {name}", epochs)
+        check_list(f"epochs of {name}", epochs)
         if METHODS[name].adapts and not (min(epochs) > 0 and math.isfinite(max(epochs))):
             raise RecipeError(f"epochs must be above 0 and finite, got {list(epochs)} for {name}")
     return recipe
@@ -127,7 +127,7 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
     _check_names("data", (data,), CORRUPTIBLE_C)
     if published:
         _check_names("data of published files", (data,), list(PUBLISHED_COPIES))
-    _check_list("corruptions", corruptions)
+    check_list("corruptions", corruptions)
     _check_names("corruptions", corruptions, [*TEST, *VALIDATION])
     for severity in severities:
         if not 1 <= severity <= 5:
@@ -153,7 +153,7 @@ def _check_own(name: str, own: dict[str, Any]) -> None:
     check_types(own, get_type_hints(Recipe), prefix=f"method.{name}.")
 
 
-def _check_list(key: str, values: tuple[Any, ...]) -> None:
+def check_list(key: str, values: tuple[Any, ...]) -> None:
     if not values or len(set(values)) != len(values):
         raise RecipeError(f"{key} must have one value or more, each once, got {list(values)}")
 
