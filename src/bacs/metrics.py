@@ -57,8 +57,19 @@ def ece(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -
 
     Counts differ by at most one if B does not divide the number of rows; with fewer rows than bins, each row is one.
     """
-    curve = reliability_curve(probabilities, labels, bins)
+    return ece_of(*confidence_of(probabilities, labels), bins=bins)
+
+
+def ece_of(confidence: Array, correct: Array, *, bins: int = 20) -> float:
+    """The expected calibration error from the confidence of each prediction and whether it was right."""
+    curve = reliability_of(confidence, correct, bins=bins)
     return float(np.abs(curve.accuracy - curve.confidence).mean())
+
+
+def confidence_of(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
+    """The probability of the predicted class, and whether it is the label, of each row."""
+    p, y = _checked(probabilities, labels)
+    return p.max(axis=1), p.argmax(axis=1) == y
 
 
 class ReliabilityCurve(NamedTuple):
@@ -69,7 +80,7 @@ class ReliabilityCurve(NamedTuple):
 
 def reliability_curve(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -> ReliabilityCurve:
     """Confidence and accuracy in bins of equal count."""
-    return reliability_of(*_confidence(probabilities, labels), bins=bins)
+    return reliability_of(*confidence_of(probabilities, labels), bins=bins)
 
 
 def reliability_of(confidence: Array, correct: Array, *, bins: int = 20) -> ReliabilityCurve:
@@ -92,7 +103,7 @@ class RiskCoverage(NamedTuple):
 
 def risk_coverage(probabilities: Tensor | Array, labels: Tensor | Array) -> RiskCoverage:
     """Error among the most confident share of rows, for each share: what abstaining on the rest buys."""
-    return risk_coverage_of(*_confidence(probabilities, labels))
+    return risk_coverage_of(*confidence_of(probabilities, labels))
 
 
 def risk_coverage_of(confidence: Array, correct: Array) -> RiskCoverage:
@@ -189,12 +200,6 @@ def scores_of(probabilities: Tensor | Array, labels: Tensor | Array) -> dict[str
 def mean_scores(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Every score averaged over members, or over shifts."""
     return {name: float(np.mean([each[name] for each in scores])) for name in SCORES}
-
-
-def _confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
-    """The probability of the predicted class, and whether it is the label."""
-    p, y = _checked(probabilities, labels)
-    return p.max(axis=1), p.argmax(axis=1) == y
 
 
 def _sorted(confidence: Array, correct: Array) -> tuple[Array, Array]:
