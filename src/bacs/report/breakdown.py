@@ -45,9 +45,9 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
 
 
 def severity_table(comparison: Comparison) -> Table | None:
-    """Mean accuracy and NLL over corruptions at each severity, None where there is one severity."""
+    """Mean accuracy and NLL over corruptions at each severity, None where there is one severity, or a stream."""
     severities = comparison.severities
-    if len(severities) < 2:
+    if len(severities) < 2 or not comparison.corruptions:
         return None
     columns, cells = [], []
     for name in BY_CORRUPTION:

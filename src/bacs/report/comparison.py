@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
-from bacs.methods.catalogue import METHODS, label_of
+from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import used
 from bacs.report.names import counted
 from bacs.report.records import Record
@@ -88,6 +89,11 @@ class Comparison:
         )
 
     @property
+    def sequence(self) -> tuple[str, ...]:
+        """The shifts that follow each other in a stream of the comparison; none where each shift is met alone."""
+        return next((tuple(record["sequence"]) for record in self.records if record.get("sequence")), ())
+
+    @property
     def published(self) -> bool:
         """Whether the images were read from the published files rather than corrupted here."""
         return all("@published" in shift.name for shift in self.shifts)
@@ -103,15 +109,18 @@ class Comparison:
 
 
 def comparisons(records: Sequence[Record]) -> list[Comparison]:
-    """One comparison for each data set and protocol, in alphabetical order: offline comes before online."""
+    """One comparison for each data set, in alphabetical order, and protocol, in that of the catalogue."""
     groups: dict[tuple[str, bool, str], list[Record]] = {}
     for record in records:
         groups.setdefault((*_data(record), record["protocol"]), []).append(record)
     for record in filter(_knows_no_protocol, records):
-        for (data, published, _), group in groups.items():
-            if (data, published) == _data(record) and not any(_same_cell(record, other) for other in group):
+        for (data, published, protocol), group in groups.items():
+            same = (data, published) == _data(record) and protocol not in STREAMED
+            if same and not any(_same_cell(record, other) for other in group):
                 group.append(record)
-    return [_comparison(data, protocol, group) for (data, _, protocol), group in sorted(groups.items())]
+    known = {protocol: str(place) for place, protocol in enumerate(PROTOCOLS)}
+    ordered = sorted(groups, key=lambda key: (*key[:2], known.get(key[2], key[2])))
+    return [_comparison(key[0], key[2], groups[key]) for key in ordered]
 
 
 def _data(record: Record) -> tuple[str, bool]:
@@ -122,7 +131,7 @@ def _data(record: Record) -> tuple[str, bool]:
 def _knows_no_protocol(record: Record) -> bool:
     """Whether one record stands for offline and online: nothing is adapted, not even statistics."""
     method = METHODS.get(record["method"])
-    return method is not None and not method.knows_protocol
+    return method is not None and not method.knows_protocol and record["protocol"] not in STREAMED
 
 
 def _same_cell(first: Record, second: Record) -> bool:

@@ -11,7 +11,7 @@ from bacs.methods.catalogue import METHODS, label_of
 from bacs.report.chapter import Chapter
 from bacs.report.figures import colour
 from bacs.report.names import counted
-from bacs.report.records import Sweep
+from bacs.report.records import Sweep, images_per_shift
 from bacs.report.tables import Column, Table
 
 
@@ -53,7 +53,7 @@ def page(sections: Sequence[Section]) -> str:
 def facts(sweep: Sweep) -> list[tuple[str, str]]:
     """What was run, as pairs of a word and its value."""
     records = sweep.records
-    images = sorted({record["images"] for record in records})
+    images = sorted({images_per_shift(record) for record in records})
     versions = Counter(tuple((record.get("versions") or {}).items()) for record in records)
     seconds = sum((record.get("seconds") or {}).get("total", 0) for record in records)
     found = [

@@ -72,5 +72,10 @@ def _checked(folder: Path, record: Record) -> Record:
         raise RunError(f"{where} is not whole: {type(error).__name__} {error}") from error
 
 
+def images_per_shift(record: Record) -> int:
+    """The images of a record's shift; of a stream, of each of its shifts."""
+    return record["images"] // len(record.get("sequence") or [record["shift"]])
+
+
 def _numbers(scores: dict[str, Any]) -> dict[str, float]:
     return {name: float(scores[name]) for name in SCORES}

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
 from bacs.report import paper
 from bacs.report.comparison import Comparison, Entry
@@ -44,6 +45,8 @@ def stem(comparison: Comparison) -> str:
 def title(comparison: Comparison) -> str:
     """Data, protocol, and what the means are over."""
     name = f"{of_data(comparison.data)}, {comparison.protocol}"
+    if comparison.sequence:
+        return f"{name}, {_in_a_row(comparison)}"
     corrupted = [shift for shift in comparison.common if shift.corruption]
     if not corrupted:
         number = len(comparison.common)
@@ -54,6 +57,15 @@ def title(comparison: Comparison) -> str:
         return f"{name}, mean over {over} at severity {severities[0]}"
     whole = len(comparison.corruptions) * len(severities) == len(corrupted)
     return f"{name}, mean over {over} {'×' if whole else 'and'} {len(severities)} severities"
+
+
+def _in_a_row(comparison: Comparison) -> str:
+    """What follows each other in a stream."""
+    corruptions = counted(len({parts(name)[1] for name in comparison.sequence}), "corruption")
+    severities = comparison.severities
+    if len(severities) > 1:
+        return f"{corruptions} one after the other, mean over {len(severities)} severities"
+    return f"{corruptions} one after the other" + (f" at severity {severities[0]}" if severities else "")
 
 
 def _printed_in(table: paper.PaperTable, entry: Entry) -> list[Cell]:
