@@ -25,7 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import bacs
 from bacs import checkpoints, engine
-from bacs.methods.evaluate import SCORES, member_probabilities
+from bacs.methods.evaluate import member_probabilities
+from bacs.metrics import SCORES, mean_scores, scores_of
 from bacs.objectives import entropy
 
 ROOT = Path(__file__).parents[1]
@@ -153,8 +154,8 @@ def scores(jobs: list[Job], labels: dict[str, torch.Tensor]) -> dict[str, float]
     found = []
     for shift in SHIFTS:
         p = torch.from_numpy(np.mean([np.load(job.file) for job in jobs if job.shift == shift], axis=0))
-        found.append({name: score(p, labels[shift]) for name, score in SCORES.items()})
-    return {name: float(np.mean([each[name] for each in found])) for name in SCORES}
+        found.append(scores_of(p, labels[shift]))
+    return mean_scores(found)
 
 
 def plot(settings: dict[str, dict], path: Path) -> None:
@@ -168,11 +169,12 @@ def plot(settings: dict[str, dict], path: Path) -> None:
         # Vanilla and one or two members are so much worse that nothing else could be told apart.
         close = (row for row in found["rows"] if row["method"] != "vanilla" and row["members"] > 2)
         shown = sorted((row for row in close if ", order" not in row["name"]), key=lambda row: row["cost"])
-        for axes, score, factor in zip(line, ("nll", "accuracy"), (1, 100), strict=True):
-            level, width = factor * full[score], 2 * factor * found["noise"][score]
+        for axes, name in zip(line, ("nll", "accuracy"), strict=True):
+            score = SCORES[name]
+            level, width = score.shown(full[name]), 2 * score.shown(found["noise"][name])
             axes.axhspan(level - width, level + width, color=colour("bacs"), alpha=0.15, linewidth=0)
             for number, row in enumerate(shown, start=1):
-                place = (row["cost"], factor * row[score])
+                place = (row["cost"], score.shown(row[name]))
                 axes.scatter(*place, color=colour(row["method"]), s=22, zorder=3)
                 beside = (3, 4) if number % 2 else (3, -9)
                 axes.annotate(str(number), place, textcoords="offset points", xytext=beside, fontsize=7)
@@ -180,7 +182,7 @@ def plot(settings: dict[str, dict], path: Path) -> None:
                     axes.scatter([], [], color=colour(row["method"]), s=22, label=f"{number}  {row['name']}")
             axes.set_title(f"settings: {setting}", fontsize=9)
             axes.set_xlabel("cost (forward passes)")
-            axes.set_ylabel("NLL" if score == "nll" else "accuracy (%)")
+            axes.set_ylabel(score.axis)
             plain(axes)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     figure.savefig(path, metadata={"Date": None})

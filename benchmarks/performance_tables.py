@@ -13,6 +13,8 @@ from pathlib import Path
 
 from pages import ROOT, with_table
 
+from bacs.metrics import SCORES
+
 DOCUMENT = ROOT / "docs" / "performance.md"
 RECORDS = ROOT / "results" / "performance"
 
@@ -146,13 +148,14 @@ TABLES: dict[str, Callable[[dict], list[str]]] = {
 def less_work(record: dict) -> list[str]:
     """Every way to adapt, the cheapest first, and whether it is as good as the whole procedure but for noise."""
     lines: list[str] = []
+    labels = [score.label for score in SCORES.values()]
     for setting, found in record["settings"].items():
         rate, weight, noise = found["learning_rate"], found["posterior_weight"], found["noise"]
         lines += [
             f"*{setting}*: learning rate {rate:g}, posterior weight {weight:g}; a standard deviation of the noise is "
             f"{100 * noise['accuracy']:.2f} points of accuracy, {noise['nll']:.4f} of NLL.",
             "",
-            *grid(["way", "members", "cost", "Acc", "NLL", "Brier", "ECE", "within noise"], less_work_rows(found)),
+            *grid(["way", "members", "cost", *labels, "within noise"], less_work_rows(found)),
             "",
         ]
     return lines[:-1]
@@ -165,7 +168,7 @@ def less_work_rows(found: dict) -> list[list]:
     for row in sorted(rows.values(), key=lambda row: row["cost"]):
         better = {"accuracy": row["accuracy"] - whole["accuracy"], "nll": whole["nll"] - row["nll"]}
         within = all(gain >= -2 * found["noise"][name] for name, gain in better.items())
-        scores = [f"{100 * row['accuracy']:.2f}", f"{row['nll']:.4f}", f"{row['brier']:.4f}", f"{row['ece']:.4f}"]
+        scores = [score.text(row[name]) for name, score in SCORES.items()]
         lines.append([row["name"], row["members"], f"{row['cost']:.1f}", *scores, "yes" if within else ""])
     return lines
 

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pages import ROOT, write_table
 from posterior_comparison import DEEP, OF_ONE, records
 
 from bacs.checkpoints import replace
-from bacs.report.rows import COLUMNS, formatted
+from bacs.metrics import SCORES, mean_scores
 
 RESULTS = ROOT / "results" / "posteriors"
+HEADS = [score.label for score in SCORES.values()]
 PLAIN = {
     "vanilla": "no adaptation",
     "bn": "BN",
@@ -28,7 +28,13 @@ PLAIN = {
 
 def mean(rows: list[dict[str, Any]], kind: str) -> list[str]:
     """The scores of one table row, averaged over shifts."""
-    return [formatted(name, float(np.mean([row[kind][name] for row in rows]))) for name in COLUMNS]
+    return [SCORES[name].text(value) for name, value in mean_scores([row[kind] for row in rows]).items()]
+
+
+def head(*groups: str, stub: str = "") -> list[str]:
+    """The first lines of a table that has every score of each group."""
+    columns = [f"{group}: {' | '.join(HEADS)}" for group in groups]
+    return [f"|{stub} | {' | '.join(columns)} |", "|---|" + "---:|" * len(HEADS) * len(columns)]
 
 
 def chosen_rows(tests: list[dict[str, Any]], variant: str, method: str) -> list[dict[str, Any]]:
@@ -39,7 +45,7 @@ def posteriors_table(tests: list[dict[str, Any]]) -> list[str]:
     """Kinds of posterior, single and ensemble."""
     wanted = [(label, "own", method) for method, label in PLAIN.items()]
     wanted += [(f"BACS, {label}", variant, "bacs") for variant, label in DEEP.items()]
-    lines = ["| | single: Acc | NLL | Brier | ECE | ensemble: Acc | NLL | Brier | ECE |", "|---|" + "---:|" * 8]
+    lines = head("single", "ensemble")
     for label, variant, method in wanted:
         if rows := chosen_rows(tests, variant, method):
             lines.append(f"| {label} | {' | '.join([*mean(rows, 'single'), *mean(rows, 'ensemble')])} |")
@@ -48,7 +54,7 @@ def posteriors_table(tests: list[dict[str, Any]]) -> list[str]:
 
 def ensembles_table(tests: list[dict[str, Any]]) -> list[str]:
     """Members of one checkpoint against members that were trained apart."""
-    lines = ["| members | BN: Acc | NLL | Brier | ECE | BACS: Acc | NLL | Brier | ECE |", "|---|" + "---:|" * 8]
+    lines = head("BN", "BACS", stub=" members")
     first = [{"one": record["scores"][0]} for record in chosen_rows(tests, "own", "bn")]
     alone = [{"one": record["scores"][0]} for record in chosen_rows(tests, "fisher", "bacs")]
     if first and alone:
@@ -69,7 +75,7 @@ def tuning_table(tuning: list[dict[str, Any]], names: dict[str, str] = DEEP) -> 
         row = PLAIN.get(record["method"]) or f"BACS, {names[record['variant']]}"
         setting = (record["method"], row, record["learning_rate"] or 0.0, record["pull"] or 0.0)
         groups.setdefault(setting, []).append(record)
-    lines = ["| | learning rate | pull | posterior_weight | Acc | NLL | Brier |", "|---|" + "---:|" * 6]
+    lines = [f"| | learning rate | pull | posterior_weight | {' | '.join(HEADS[:3])} |", "|---|" + "---:|" * 6]
     order = [*PLAIN, "bacs"]
     for (_, row, rate, pull), found in sorted(groups.items(), key=lambda group: (order.index(group[0][0]), group[0])):
         weight = f"{found[0]['settings']['posterior_weight']:.2g}" if pull else ""

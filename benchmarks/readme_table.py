@@ -12,7 +12,9 @@ from pathlib import Path
 
 from pages import ROOT, write_table
 
-from bacs.report.rows import COLUMNS, best, formatted, table
+from bacs.metrics import SCORES
+from bacs.report.rows import table
+from bacs.report.tables import cells_of
 
 KEPT = ("shift", "method", "settings", "single", "ensemble", "members")
 
@@ -20,12 +22,11 @@ KEPT = ("shift", "method", "settings", "single", "ensemble", "members")
 def markdown(records: list[dict]) -> list[str]:
     """The mean over the shifts as a table; the best value of each column is bold."""
     rows = table([record for record in records if record["shift"] != "clean"])
-    leaders = {name: formatted(name, value) for name, value in best(rows).items()}
-    lines = [f"| | {' | '.join(COLUMNS.values())} |", "|---|" + "---:|" * len(COLUMNS)]
-    for row in rows:
-        cells = [formatted(name, row.scores[name]) for name in COLUMNS]
-        bold = [f"**{cell}**" if cell == leaders[name] else cell for name, cell in zip(COLUMNS, cells, strict=True)]
-        lines.append(f"| {row.label} | {' | '.join(bold)} |")
+    columns = [cells_of(score, [row.scores[name] for row in rows]) for name, score in SCORES.items()]
+    lines = [f"| | {' | '.join(score.label for score in SCORES.values())} |", "|---|" + "---:|" * len(SCORES)]
+    for row, cells in zip(rows, zip(*columns, strict=True), strict=True):
+        shown = [f"**{cell.text}**" if cell.best else cell.text for cell in cells]
+        lines.append(f"| {row.label} | {' | '.join(shown)} |")
     return lines
 
 

@@ -68,6 +68,26 @@ def make_record(shift="cifar10-c/fog/5", method="bacs", protocol="offline", epoc
     }
 
 
+def make_stream_record(
+    method="bacs", protocol="continual", corruptions=("fog", "snow"), count=500, window=250, **extra
+):
+    """The record of a stream: `count` images of each shift; a window is worse by a point than the one before it."""
+    severities = (5,) if protocol == "continual" else (1, 2, 3, 4, 5, 4, 3, 2, 1)
+    sequence = [f"cifar10-c/{name}/{severity}" for name in corruptions for severity in severities]
+    ensemble = {"accuracy": 0.5 + GAIN.get(method, 0.1), "nll": 1.5, "brier": 0.7, "ece": 0.1}
+    windows = [
+        {"shift": shift, "first": count * place + start, "images": window, "single": ensemble, "ensemble": ensemble}
+        for place, shift in enumerate(sequence)
+        for start in range(0, count, window)
+    ]
+    for place, each in enumerate(windows):
+        each["ensemble"] = ensemble | {"accuracy": ensemble["accuracy"] - 0.01 * place}
+    name = "cifar10-c/continual/5" if protocol == "continual" else "cifar10-c/gradual"
+    record = make_record(name, method, protocol, images=count * len(sequence), ensemble=ensemble)
+    stream = {"data": "cifar10-c", "corruption": None, "severity": 5 if protocol == "continual" else None}
+    return record | stream | {"sequence": sequence, "window": window, "windows": windows} | extra
+
+
 def make_failed(**identity):
     """The record of a cell that failed."""
     record = make_record(**identity)

@@ -152,6 +152,22 @@ def test_bad_bins_and_coverage_are_named():
         metrics.selective_accuracy(p, labels, 1.5)
 
 
+def test_a_score_is_printed_as_in_the_paper():
+    assert metrics.SCORES["accuracy"].text(0.87771) == "87.77"
+    assert metrics.SCORES["nll"].text(0.42604) == "0.4260"
+    assert metrics.SCORES["nll"].text(np.inf) == "∞"
+    assert metrics.MCE.text(0.4678) == "46.78"
+
+
+def test_accuracy_alone_is_better_when_it_is_higher():
+    best = {name: score.best([0.2, np.nan, 0.3]) for name, score in metrics.SCORES.items()}
+    assert best == {"accuracy": 0.3, "nll": 0.2, "brier": 0.2, "ece": 0.2}
+    assert metrics.MCE.best([0.2, 0.3]) == 0.2
+    for name, score in metrics.SCORES.items():
+        assert score.better(0.3, 0.2) == (name == "accuracy")
+        assert not score.better(0.3, 0.3)
+
+
 def test_mce_is_one_for_alexnet_and_averages_severities_before_it_divides():
     errors = {name: [error] * 5 for name, error in metrics.ALEXNET_ERROR.items()}
     assert metrics.mce(errors) == pytest.approx(1)

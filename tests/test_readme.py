@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from pages import with_table
+from readme_table import markdown
 
 import bacs
-from bacs.report.rows import COLUMNS, formatted, table
 from small import small_member, small_model
 
 ROOT = Path(__file__).parents[1]
@@ -60,11 +61,6 @@ def test_relative_links_lead_somewhere(file):
 
 
 def test_the_demo_table_is_the_records():
-    records = json.loads((ROOT / "results" / "demo" / "records.json").read_text())
-    rows = table([record for record in records if record["shift"] != "clean"])
-    assert len(rows) == 10
-    for row in rows:
-        cells = [formatted(name, row.scores[name]) for name in COLUMNS]
-        shown = re.search(rf"^\| {re.escape(row.label)} \|(.*)\|$", README, re.MULTILINE)
-        assert shown, f"README lacks the row {row.label}"
-        assert [cell.strip(" *") for cell in shown.group(1).split("|")] == cells
+    lines = markdown(json.loads((ROOT / "results" / "demo" / "records.json").read_text()))
+    assert len(lines) == 2 + 10
+    assert with_table(README, "demo", lines) == README

@@ -58,8 +58,6 @@ def batches(
     """(positions, batch) pairs that cover all images once, or a `share` of them, the last one smaller if need be.
 
     With a generator the order is random. A DataLoader keeps its own order and batch size; a share is whole batches.
-    One image left over takes a second from the batch before: alone it has no statistics, and where there are no
-    pixels to average it is an error.
     """
     if isinstance(images, DataLoader):
         yield from _loader_batches(images, share)
@@ -67,11 +65,20 @@ def batches(
     source, whole = _source(images)
     count = min(whole, max(2, round(share * whole)))  # one image has no statistics
     order = torch.arange(whole) if generator is None else torch.randperm(whole, generator=generator)
-    sizes = [batch_size] * (count // batch_size) + [count % batch_size] * (count % batch_size > 0)
-    if sizes[-1] == 1 and len(sizes) > 1 and batch_size > 2:
-        sizes[-2:] = [batch_size - 1, 2]
-    for positions in order[:count].split(sizes):
+    for positions in order[:count].split(batch_sizes(count, batch_size)):
         yield positions, checked(_take(source, positions, in_order=generator is None))
+
+
+def batch_sizes(count: int, batch_size: int) -> list[int]:
+    """Sizes of the batches of so many images, the last one smaller if need be.
+
+    One image left over takes a second from the batch before: alone it has no statistics, and where there are no
+    pixels to average it is an error.
+    """
+    sizes = [batch_size] * (count // batch_size) + [count % batch_size] * (count % batch_size > 0)
+    if sizes[-1:] == [1] and len(sizes) > 1 and batch_size > 2:
+        sizes[-2:] = [batch_size - 1, 2]
+    return sizes
 
 
 def check(images: Images, *, batch_size: int) -> None:

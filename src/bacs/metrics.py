@@ -57,8 +57,19 @@ def ece(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -
 
     Counts differ by at most one if B does not divide the number of rows; with fewer rows than bins, each row is one.
     """
-    curve = reliability_curve(probabilities, labels, bins)
+    return ece_of(*confidence_of(probabilities, labels), bins=bins)
+
+
+def ece_of(confidence: Array, correct: Array, *, bins: int = 20) -> float:
+    """The expected calibration error from the confidence of each prediction and whether it was right."""
+    curve = reliability_of(confidence, correct, bins=bins)
     return float(np.abs(curve.accuracy - curve.confidence).mean())
+
+
+def confidence_of(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
+    """The probability of the predicted class, and whether it is the label, of each row."""
+    p, y = _checked(probabilities, labels)
+    return p.max(axis=1), p.argmax(axis=1) == y
 
 
 class ReliabilityCurve(NamedTuple):
@@ -69,7 +80,7 @@ class ReliabilityCurve(NamedTuple):
 
 def reliability_curve(probabilities: Tensor | Array, labels: Tensor | Array, bins: int = 20) -> ReliabilityCurve:
     """Confidence and accuracy in bins of equal count."""
-    return reliability_of(*_confidence(probabilities, labels), bins=bins)
+    return reliability_of(*confidence_of(probabilities, labels), bins=bins)
 
 
 def reliability_of(confidence: Array, correct: Array, *, bins: int = 20) -> ReliabilityCurve:
@@ -92,7 +103,7 @@ class RiskCoverage(NamedTuple):
 
 def risk_coverage(probabilities: Tensor | Array, labels: Tensor | Array) -> RiskCoverage:
     """Error among the most confident share of rows, for each share: what abstaining on the rest buys."""
-    return risk_coverage_of(*_confidence(probabilities, labels))
+    return risk_coverage_of(*confidence_of(probabilities, labels))
 
 
 def risk_coverage_of(confidence: Array, correct: Array) -> RiskCoverage:
@@ -134,9 +145,13 @@ class Score(NamedTuple):
     """A score as tables, figures and searches know it."""
 
     label: str  # heading of its column
-    function: Callable[[Tensor | Array, Tensor | Array], float]
+    function: Callable[..., float]  # of probabilities and labels
     percent: bool = False  # printed in percent with two digits, else as it is with four
     higher_is_better: bool = False
+
+    @property
+    def digits(self) -> int:
+        return 2 if self.percent else 4
 
     @property
     def axis(self) -> str:
@@ -155,7 +170,11 @@ class Score(NamedTuple):
         """The number as the paper prints it."""
         if np.isinf(value):
             return "∞"
-        return f"{self.shown(value):.{2 if self.percent else 4}f}"
+        return f"{self.shown(value):.{self.digits}f}"
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether the first is the better of two that differ."""
+        return value > other if self.higher_is_better else value < other
 
     def best(self, values: Sequence[float]) -> float:
         """The best of several; NaN, which no method is to blame for, is left out."""
@@ -170,6 +189,7 @@ SCORES: dict[str, Score] = {
     "ece": Score("ECE", ece),
 }
 """The scores of every evaluation, record and table, in the order of the paper's columns."""
+MCE = Score("mCE", mce, percent=True)  # of errors by corruption, not of one set of predictions
 
 
 def scores_of(probabilities: Tensor | Array, labels: Tensor | Array) -> dict[str, float]:
@@ -177,10 +197,9 @@ def scores_of(probabilities: Tensor | Array, labels: Tensor | Array) -> dict[str
     return {name: score.function(probabilities, labels) for name, score in SCORES.items()}
 
 
-def _confidence(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
-    """The probability of the predicted class, and whether it is the label."""
-    p, y = _checked(probabilities, labels)
-    return p.max(axis=1), p.argmax(axis=1) == y
+def mean_scores(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Every score averaged over members, or over shifts."""
+    return {name: float(np.mean([each[name] for each in scores])) for name in SCORES}
 
 
 def _sorted(confidence: Array, correct: Array) -> tuple[Array, Array]:

@@ -68,6 +68,52 @@ def test_the_cost_is_in_forward_passes(method, protocol, epochs, cost):
     assert Cell("mnist", method, protocol, epochs, {}).cost == cost
 
 
+STREAMS = {"data": "cifar10-c", "corruptions": ["fog", "snow"], "methods": ["vanilla", "bacs"], "window": 50}
+
+
+def test_a_stream_is_one_cell_for_each_method_and_severity():
+    cells = plan(parse(STREAMS | {"protocols": ["continual"], "severities": [3, 5], "epochs": [1, 5]}))
+    assert [(cell.id, cell.sequence) for cell in cells] == [
+        (f"cifar10-c.continual.{level}--{method}--continual--1", (f"cifar10-c/fog/{level}", f"cifar10-c/snow/{level}"))
+        for level in (3, 5)
+        for method in ("vanilla", "bacs")
+    ]
+    assert [cell.cost for cell in cells] == [2, 2 * 3, 2, 2 * 3]  # two shifts; one pass, or there and back
+    assert str(cells[1]) == "cifar10-c/continual/3 bacs continual"
+    identity = cells[3].identity()
+    assert (identity["data"], identity["corruption"], identity["severity"]) == ("cifar10-c", None, 5)
+    assert (identity["window"], identity["sequence"]) == (50, ["cifar10-c/fog/5", "cifar10-c/snow/5"])
+    assert not {"window", "sequence"} & Cell("mnist", "bn", "offline", 0, {}).identity().keys()
+
+
+def test_severities_of_a_gradual_stream_rise_and_fall_through_each_corruption():
+    cells = plan(parse(STREAMS | {"protocols": ["gradual"], "data": "imagenet-c", "published": True}))
+    assert [cell.id for cell in cells] == [
+        f"imagenet-c.gradual@published--{method}--gradual--1" for method in ("vanilla", "bacs")
+    ]
+    assert cells[0].sequence == tuple(
+        f"imagenet-c/{name}/{severity}@published"
+        for name in ("fog", "snow")
+        for severity in (1, 2, 3, 4, 5, 4, 3, 2, 1)
+    )
+    assert cells[0].identity()["severity"] is None
+
+
+def test_streams_come_beside_other_protocols():
+    cells = plan(parse(STREAMS | {"protocols": ["offline", "continual", "online", "gradual"]}))
+    assert [(cell.shift.partition("/")[2], cell.method, cell.protocol) for cell in cells] == [
+        *(
+            (f"{name}/5", *pair)
+            for name in ("fog", "snow")
+            for pair in (("vanilla", "offline"), ("bacs", "offline"), ("bacs", "online"))
+        ),
+        ("continual/5", "vanilla", "continual"),
+        ("continual/5", "bacs", "continual"),
+        ("gradual", "vanilla", "gradual"),
+        ("gradual", "bacs", "gradual"),
+    ]
+
+
 def test_names_tell_shifts_apart():
     names = [
         "cifar10-c/fog/5",

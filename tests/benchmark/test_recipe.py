@@ -30,7 +30,13 @@ CELLS = {
 }
 EPOCHS = {"cifar10-c": {0, 1, 5}, "cifar100-c": {0, 1, 5}, "svhn-mnist": {0, 1, 10}}
 # The first try: 4 corruptions; vanilla once, the others offline and online. Pretrained networks: offline alone.
-CELLS_ALONE = {"fashion-mnist-c-small": 4 * (1 + 4 * 2), "cifar10-c-pretrained-small": 15 * 5}
+# Streams: one cell for each method.
+CELLS_ALONE = {
+    "fashion-mnist-c-small": 4 * (1 + 4 * 2),
+    "cifar10-c-pretrained-small": 15 * 5,
+    "cifar10-c-continual-small": 5,
+    "cifar10-c-gradual-small": 5,
+}
 GRIDS = {"cifar10-tune": 4 * 5 * 4, "cifar10-tune-small": 4 * 3 * 3}
 LEAST = {"methods": ["vanilla", "bacs"], "data": "cifar10-c"}
 
@@ -68,6 +74,14 @@ def test_a_small_twin_differs_in_the_number_of_images_alone(name):
 @pytest.mark.parametrize("name", CELLS_ALONE)
 def test_recipes_beside_the_papers_have_the_cells_that_they_say(name):
     assert len(plan(read(RECIPES / f"{name}.toml"))) == CELLS_ALONE[name]
+
+
+@pytest.mark.parametrize(("name", "shifts"), [("continual", 15), ("gradual", 15 * 9)])
+def test_streams_go_through_every_test_corruption(name, shifts):
+    for cell in plan(read(RECIPES / f"cifar10-c-{name}-small.toml")):
+        assert len(cell.sequence) == shifts
+        assert list(dict.fromkeys(shift.split("/")[1] for shift in cell.sequence)) == list(TEST)
+        assert (cell.protocol, cell.limit) == (name, 500)
 
 
 @pytest.mark.parametrize("name", ["cifar10-c", "cifar100-c", "cifar10-c-online", "cifar100-c-online"])
@@ -132,6 +146,12 @@ def test_a_recipe_of_another_verb_is_said_to_be_one(reader, name, message):
         ({"severities": [6]}, "severities must be 1..5, got 6"),
         ({"shifts": ["cifar10.1"]}, "must name its shifts by one of the keys 'shifts' and 'data'"),
         ({"limit": 0}, "limit must be at least 1, got 0"),
+        ({"window": 500}, r"window belongs to the protocols continual and gradual, got \['offline'\]"),
+        ({"window": 0, "protocols": ["continual"]}, "window must be at least 1, got 0"),
+        (
+            {"protocols": ["gradual"], "severities": [5]},
+            "severities must be left out for protocol 'gradual', which goes through all five",
+        ),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"learning_rate": -1.0}, "learning_rate must be a finite number >= 0, got -1.0"),
         ({"method": {"bacs": {"learning_rate": "low"}}}, "method.bacs.learning_rate must be a number, got 'low'"),
@@ -147,6 +167,12 @@ def test_wrong_values_are_named(changes, message):
 def test_shifts_by_name_take_no_corruptions():
     with pytest.raises(RecipeError, match="severities belongs to 'data', not to 'shifts'"):
         parse({"methods": ["bn"], "shifts": ["cifar10.1"], "severities": [5]})
+
+
+@pytest.mark.parametrize("protocol", ["continual", "gradual"])
+def test_streams_are_of_corruptions(protocol):
+    with pytest.raises(RecipeError, match=f"protocol '{protocol}' belongs to 'data', whose corruptions"):
+        parse({"methods": ["bn"], "shifts": ["cifar10.1"], "protocols": ["online", protocol]})
 
 
 def test_settings_from_another_file_go_before_the_recipe_s_own(tmp_path):

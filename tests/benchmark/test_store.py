@@ -19,6 +19,7 @@ def about_of(recipe, **changes):
 def finished(cell, **changes):
     scores = {"accuracy": 0.5, "nll": math.inf, "brier": 1.0, "ece": 0.1}
     scored = {"members": [scores, scores], "single": scores, "ensemble": scores, "run": RUN, "error": None}
+    scored["windows"] = [{"shift": "fog", "ensemble": scores}]
     return cell.identity() | scored | changes
 
 
@@ -36,6 +37,7 @@ def folder(tmp_path, recipe):
 def test_an_infinite_score_is_kept_without_infinity_in_the_file(folder):
     record = store.records(folder)[0]
     assert record["ensemble"]["nll"] == record["members"][1]["nll"] == math.inf
+    assert record["windows"][0]["ensemble"]["nll"] == math.inf
     text = store.record_file(folder, record["id"]).read_text()
     assert "Infinity" not in text
     assert json.loads(text)["single"]["nll"] == "inf"

@@ -30,6 +30,16 @@ def test_a_cell_at_work_counts_with_the_share_that_is_done(tmp_path):
     assert (watch.done(), watch.text()) == (1, "2/2 cells, 1 failed")
 
 
+def test_a_stream_counts_with_all_its_shifts(tmp_path):
+    stream = Cell("x-c/continual/5", "bn", "continual", 1, {}, sequence=("a", "b", "c"))
+    watch = Watch(tmp_path, [stream, SHORT], quiet())
+    with Heartbeat(tmp_path, stream, images=3 * 10, members=2) as beat:
+        beat(15)
+        assert watch.done() == pytest.approx(3 / 4 * 15 / 60)
+    watch.finish(stream, None)
+    assert watch.done() == pytest.approx(3 / 4)
+
+
 def test_time_left_follows_from_the_work_done_so_far(tmp_path, monkeypatch):
     watch = Watch(tmp_path, [LONG, SHORT, Cell("mnist", "vanilla", "offline", 0, {})], quiet())
     monkeypatch.setattr("bacs.benchmark.watch.time.monotonic", lambda: watch.began + 3200)

@@ -36,8 +36,13 @@ def test_the_choice_is_printed_drawn_and_taken_by_a_sweep(place, capsys):
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     assert found["criterion"] == "nll"
-    assert len(found["scores"]) == 2
-    assert found["score"] == min(min(row) for row in found["scores"])
+    assert [(point["learning_rate"], point["posterior_weight"]) for point in found["grid"]] == [
+        (rate, weight) for weight in (1e-4, 1e-2) for rate in (1e-3, 1e-1, 1.0)
+    ]
+    best = min(found["grid"], key=lambda point: point["score"])
+    assert found["chosen"] | {"score": found["score"]} == best
+    assert "posterior weight \\ learning rate" in captured.err
+    assert "posterior_weight: a grid of two values cannot show whether the best lies beyond them" in captured.err
     assert "12 of 12 cells are finished: out" in captured.err
     assert ("is at the edge of its grid" in captured.err) == bool(found["at_edge"])
     assert "bacs sweep ... --settings out/chosen.toml" in captured.err
@@ -56,7 +61,7 @@ def test_another_criterion_chooses_from_the_same_records(place, capsys):
     capsys.readouterr()
     assert tune("--criterion", "accuracy", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["score"] == max(max(row) for row in found["scores"])
+    assert found["score"] == max(point["score"] for point in found["grid"])
     assert {file.name: file.stat().st_mtime_ns for file in (place / "out" / "records").iterdir()} == before
 
 
@@ -64,9 +69,22 @@ def test_settings_that_diverge_are_a_finding_and_not_a_failure(place, capsys):
     (place / "recipe.toml").write_text(RECIPE.format(method="bacs-no-posterior", last=1e30))
     assert tune("--json") == 0
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["scores"][0][2] is None
+    assert json.loads(captured.out)["grid"][2] == {"learning_rate": 1e30, "score": None}
     assert "4 of 6 cells are finished" in captured.err
     assert "DivergenceError" in captured.err
+
+
+def test_other_axes_are_shown_by_their_best_and_said(place, capsys):
+    grid = (
+        '[grid]\nobjective = ["entropy", "information_maximisation"]\ntemperature = [1, 2]\nmomentum = [0, 0.5, 0.9]\n'
+    )
+    (place / "recipe.toml").write_text(RECIPE.format(method="bacs", last=1.0).partition("[grid]")[0] + grid)
+    assert tune("--json") == 0
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["grid"]) == 12
+    assert "temperature \\ objective" in captured.err
+    assert "At each place the best over momentum.\n" in captured.err
+    assert (place / "out" / "heat-map.png").exists()
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(place, capsys, monkeypatch):

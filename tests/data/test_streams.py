@@ -49,6 +49,12 @@ def test_the_seed_decides_the_order_and_shifts_differ(order):
     assert numbers(1)[0] != numbers(1)[1]
 
 
+def test_an_image_left_over_takes_another_along():
+    assert [len(rows) for rows in batched(np.arange(33), 16)] == [16, 15, 2]
+    assert np.concatenate(list(batched(np.arange(33), 16))).tolist() == list(range(33))
+    assert [len(rows) for rows in batched(np.arange(1), 16)] == [1]
+
+
 def test_global_random_state_is_left_alone():
     before = np.random.get_state()[1].tolist()
     correlated_order(np.arange(100) % 10)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bacs.corruptions import TEST
+from bacs.metrics import SCORES
 from bacs.report import figures, plots
 from bacs.report.comparison import comparisons
-from bacs.report.rows import COLUMNS
 from bacs.report.svg import inline_svg, png_file, svg_file
 from sweep_records import make_record, make_records
 
@@ -35,7 +35,7 @@ def test_bars_are_means_over_severities(comparison):
 
 def test_boxes_reach_from_the_least_to_the_most_with_median_line_and_white_mean(comparison):
     panels = plots.severity_boxes(comparison, "single").axes
-    assert len(panels) == len(COLUMNS)
+    assert len(panels) == len(SCORES)
     nll = panels[1]
     vanilla = comparison.of_kind("single")[0]
     values = sorted(vanilla.score(f"cifar10-c/{name}/1", "nll") for name in ("fog", "snow", "frost"))

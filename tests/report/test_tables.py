@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from bacs.corruptions import TEST
-from bacs.metrics import ALEXNET_ERROR
+from bacs.metrics import ALEXNET_ERROR, SCORES
 from bacs.report import breakdown, curves
 from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
 from bacs.report.differences import differences_table, paired
 from bacs.report.notes import settings_table
 from bacs.report.summary import summary_table
-from bacs.report.tables import scored
+from bacs.report.tables import cells_of
 from sweep_records import make_record, make_records
 
 
@@ -52,15 +52,15 @@ def test_the_best_of_each_column_is_marked_also_among_the_papers():
 
 
 def test_equal_figures_are_equally_bold_and_gaps_never():
-    cells = scored("nll", [0.50001, 0.50002, float("nan"), float("inf")])
+    cells = cells_of(SCORES["nll"], [0.50001, 0.50002, float("nan"), float("inf")])
     assert [(cell.text, cell.best) for cell in cells] == [
         ("0.5000", True),
         ("0.5000", True),
         ("–", False),
         ("∞", False),
     ]
-    assert [cell.best for cell in scored("accuracy", [0.1, 0.9])] == [False, True]
-    assert [cell.best for cell in scored("accuracy", [0.9])] == [False]
+    assert [cell.best for cell in cells_of(SCORES["accuracy"], [0.1, 0.9])] == [False, True]
+    assert [cell.best for cell in cells_of(SCORES["accuracy"], [0.9])] == [False]
 
 
 def test_notes_say_what_is_not_as_in_the_paper():

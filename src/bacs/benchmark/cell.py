@@ -1,4 +1,4 @@
-"""A cell: one method under one protocol on one shift, the unit that is run, stored and resumed."""
+"""A cell: one method under one protocol on one shift, or on several as one stream; it is run, stored and resumed."""
 
 import hashlib
 import re
@@ -7,10 +7,16 @@ from typing import Any
 
 from bacs.methods.catalogue import METHODS
 
+STREAMED = ("continual", "gradual")
+"""Protocols that meet all corruptions of a data set in one stream, without a reset."""
+
 
 @dataclass(frozen=True)
 class Cell:
-    """All that a record's scores follow from, apart from the run. `settings` has only what the method uses."""
+    """All that a record's scores follow from, apart from the run. `settings` has only what the method uses.
+
+    A cell of several shifts has their names in `sequence`, and `shift` names the whole.
+    """
 
     shift: str
     method: str
@@ -20,6 +26,8 @@ class Cell:
     seed: int = 0
     limit: int | None = None
     tag: str = ""  # tells cells apart that differ in their settings alone
+    sequence: tuple[str, ...] = ()  # shifts that follow each other without a reset
+    window: int | None = None  # images of a sequence that are scored together
 
     @property
     def id(self) -> str:
@@ -32,13 +40,27 @@ class Cell:
         return "--".join([slug(self.shift), self.method, self.protocol, epochs, *filter(None, [self.tag])])
 
     @property
+    def shifts(self) -> tuple[str, ...]:
+        """Every shift whose images are met, in their order."""
+        return self.sequence or (self.shift,)
+
+    @property
+    def passes(self) -> int | float:
+        """How often each image meets each member."""
+        return METHODS[self.method].passes(self.protocol, self.epochs)
+
+    @property
     def cost(self) -> int | float:
-        """Forward passes that each image and member needs."""
-        return METHODS[self.method].cost(self.protocol, self.epochs)
+        """Forward passes over the images of a shift that each member needs."""
+        return METHODS[self.method].cost(self.protocol, self.epochs) * len(self.shifts)
 
     def identity(self) -> dict[str, Any]:
         """The fields of a record that say which cell it is of."""
         data, corruption, severity = parts(self.shift)
+        if self.sequence:
+            (data, _, first), corruption = parts(self.sequence[0]), None
+            severity = first if all(parts(name)[2] == first for name in self.sequence) else None
+        streamed = {"sequence": list(self.sequence), "window": self.window} if self.sequence else {}
         return {
             "id": self.id,
             "shift": self.shift,
@@ -51,11 +73,12 @@ class Cell:
             "settings": self.settings,
             "seed": self.seed,
             "limit": self.limit,
+            **streamed,
         }
 
     def __str__(self) -> str:
         epochs = f"{self.epochs:g} epoch{'' if self.epochs == 1 else 's'}"
-        words = [self.shift, self.method, self.protocol if self.protocol == "online" or not self.epochs else epochs]
+        words = [self.shift, self.method, epochs if self.protocol == "offline" and self.epochs else self.protocol]
         return " ".join([*words, *filter(None, [self.tag])])
 
 
@@ -72,10 +95,10 @@ def parts(shift: str) -> tuple[str, str | None, int | None]:
 def slug(shift: str) -> str:
     """A shift's name as part of a file's name; what cannot be told from it, a hash tells.
 
-    >>> slug("cifar10-c/fog/5"), slug("svhn->mnist")
-    ('cifar10-c.fog.5', 'svhn-to-mnist')
+    >>> slug("cifar10-c/fog/5"), slug("svhn->mnist"), slug("cifar10-c/gradual")
+    ('cifar10-c.fog.5', 'svhn-to-mnist', 'cifar10-c.gradual')
     """
     plain = shift.replace("->", "-to-").replace("/", ".")
-    if parts(shift)[1] is not None or re.fullmatch(r"[\w.-]+(->[\w.-]+|/clean)?", shift):
+    if parts(shift)[1] is not None or re.fullmatch(r"[\w.-]+(->[\w.-]+|/clean|/gradual(@published)?)?", shift):
         return plain
     return f"{re.sub(r'[^A-Za-z0-9.-]+', '_', plain)[-60:]}-{hashlib.sha256(shift.encode()).hexdigest()[:8]}"

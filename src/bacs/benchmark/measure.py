@@ -1,7 +1,6 @@
 """One cell as an independent job: adapts, predicts, scores and stores its record."""
 
 import platform
-import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,27 +12,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bacs import data, metrics
+from bacs import data
 from bacs.agreement import observe
 from bacs.benchmark import images, source, store
 from bacs.benchmark.cell import Cell
+from bacs.benchmark.clock import Clock
+from bacs.benchmark.follow import follow
+from bacs.benchmark.scores import judge, summary
+from bacs.benchmark.tempered import Tempered
 from bacs.benchmark.watch import Heartbeat
 from bacs.data import Shift
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
 from bacs.methods.evaluate import member_probabilities
-from bacs.metrics import SCORES, scores_of
-from bacs.predictive import Average
-from bacs.temperature import tempered
-
-CURVE = 50
-"""Points that are kept of a risk-coverage curve."""
-
-TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
-"""Multiples of the cell's own temperature at which its ensemble is scored too: the best shows what labels would buy."""
-
-TEMPERED = 4_000_000
-"""Probabilities of that scoring at most, so that it needs little memory: 4,000 images of 1,000 classes, all of ten."""
+from bacs.metrics import scores_of
+from bacs.predictive import average
+from bacs.threads import OnBatch
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ def run_cell(job: CellJob) -> dict[str, Any] | None:
 
     That one is for the sweep to store: a job that outlives its sweep must not write over what a later one finished.
     """
-    if store.is_finished(job.out, job.cell):  # a machine was lost after its last deed
+    if store.is_finished(job.out, job.cell):  # by a machine that was lost before it could say so
         return None
     try:
         record = measured(job)
@@ -73,110 +67,68 @@ def failed(job: CellJob, error: BaseException) -> dict[str, Any]:
 
 
 def measured(job: CellJob) -> dict[str, Any]:
-    """The record of a cell. Labels are met after the predictions of each member have been made."""
-    clock = Clock()
+    """The record of a cell."""
+    cell, clock = job.cell, Clock()
     ensemble = source.opened(job.run, job.about_run["sha256"])
     clock.lap("load")
-    shift = shifted(job)
+    first = shared_shift(job, cell.shifts[0])
     clock.lap("data")
-    labels = torch.as_tensor(shift.labels)
-    scores, mean, warm = [], Average(), {factor: Average() for factor in TEMPERATURES}
-    with Heartbeat(job.working, job.cell, images=len(labels), members=len(ensemble)) as beat:
-        for rows in timed(passes(job, ensemble, shift, beat), clock):
-            scores.append(scores_of(rows, labels))
-            mean.add(rows)
-            part = rows[: TEMPERED // rows.shape[1]]
-            for factor, tempered_mean in warm.items():
-                tempered_mean.add(tempered(part, factor))
-            clock.lap("scores")
-    names = list(shift.classes if ensemble.class_names is None else ensemble.class_names)
-    predictive = mean.result()
-    found = scored(scores, predictive.probabilities, labels, names)
-    at = [each.result().probabilities for each in warm.values()]
+    count = len(first) * len(cell.shifts)  # corruptions are of the same images
+    names = list(first.classes if ensemble.class_names is None else ensemble.class_names)
+    mask = None if first.class_mask is None else torch.as_tensor(first.class_mask)
+    how = {"class_mask": mask, "device": job.device, "compile": job.compile}
+    with Heartbeat(job.working, cell, images=count, members=len(ensemble)) as beat:
+        if cell.sequence:
+            fields = follow(cell, ensemble, shared_shifts(job, clock), names, clock, beat, **how)
+        else:
+            fields = adapt_to(cell, ensemble, first, names, clock, beat, **how)
     clock.lap("scores")
-    work = len(labels) * len(ensemble)
     return _common(job) | {
-        "images": len(labels),
-        **found,
-        "observed": observe(predictive)._asdict(),
-        "tempered": {
-            "temperature": list(warm),
-            "nll": [metrics.nll(rows, labels[: len(rows)]) for rows in at],
-            "ece": [metrics.ece(rows, labels[: len(rows)]) for rows in at],
-        },
+        "images": count,
+        **fields,
         "seconds": clock.seconds | {"total": clock.total()},
-        "images_per_second": work / clock.seconds["passes"],
+        "images_per_second": count * len(ensemble) / clock.seconds["passes"],
         "error": None,
     }
 
 
-def shifted(job: CellJob) -> Shift:
-    """The cell's images, as all cells of its shift share them."""
-    cell = job.cell
+def shared_shift(job: CellJob, name: str) -> Shift:
+    """The images of a shift, as all cells that meet it share them."""
+    seed, limit = job.cell.seed, job.cell.limit
     return images.shared(
-        images.folder(job.working, cell.shift),
-        lambda: data.shift(cell.shift, data_dir=job.data_dir, seed=cell.seed, limit=cell.limit),
+        images.folder(job.working, name), lambda: data.shift(name, data_dir=job.data_dir, seed=seed, limit=limit)
     )
 
 
-def passes(job: CellJob, ensemble: Ensemble, shift: Shift, beat: Any) -> Iterator[Tensor]:
-    """The probabilities of one member after another."""
-    cell = job.cell
+def shared_shifts(job: CellJob, clock: Clock) -> Iterator[Shift]:
+    """The shifts of a cell's sequence, each made or opened when the one before it has passed."""
+    for name in job.cell.sequence:
+        shift = shared_shift(job, name)
+        clock.lap("data")
+        yield shift
+
+
+def adapt_to(
+    cell: Cell, ensemble: Ensemble, shift: Shift, names: list[str], clock: Clock, on_batch: OnBatch, **options: Any
+) -> dict[str, Any]:
+    """The scores and curves of a record of one shift; members are predicted and scored one after another."""
     offline: dict[str, Any] = {"epochs": cell.epochs, "seed": cell.seed} if cell.protocol == "offline" else {}
-    return member_probabilities(
-        ensemble,
-        shift.images,
-        METHODS[cell.method],
-        protocol=cell.protocol,
-        class_mask=None if shift.class_mask is None else torch.as_tensor(shift.class_mask),
-        device=job.device,
-        compile=job.compile,
-        on_batch=beat,
-        **offline,
-        **cell.settings,
-    )
+    how = offline | cell.settings | options
+    labels, scores, tempered = np.asarray(shift.labels), [], Tempered()
 
+    def scored() -> Iterator[Tensor]:
+        method, protocol = METHODS[cell.method], cell.protocol
+        for rows in member_probabilities(ensemble, shift.images, method, protocol=protocol, on_batch=on_batch, **how):
+            clock.lap("passes")
+            scores.append(scores_of(rows, labels))
+            tempered.add(rows)
+            clock.lap("scores")
+            yield rows
 
-def scored(members: list[dict[str, float]], mean: Tensor, labels: Tensor, names: list[str]) -> dict[str, Any]:
-    """The scores and curves of a record from those of the members and the averaged probabilities."""
-    reliability = metrics.reliability_curve(mean, labels)
-    risk = metrics.risk_coverage(mean, labels)
-    kept = np.unique(np.linspace(0, len(labels) - 1, CURVE).round().astype(int))
-    right = mean.argmax(dim=1) == labels
-    by_class = [right[labels == number] for number in range(mean.shape[1])]
-    return {
-        "members": members,
-        "single": {name: float(np.mean([scores[name] for scores in members])) for name in SCORES},
-        "ensemble": scores_of(mean, labels),
-        "class_names": names,
-        "class_accuracy": [float(rows.double().mean()) if len(rows) else None for rows in by_class],
-        "reliability": {"confidence": reliability.confidence.tolist(), "accuracy": reliability.accuracy.tolist()},
-        "risk_coverage": {"coverage": risk.coverage[kept].tolist(), "risk": risk.risk[kept].tolist()},
-    }
-
-
-class Clock:
-    """Seconds by what they were spent on; each lap since the last one."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.began = self.last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.seconds[name] = self.seconds.get(name, 0.0) + now - self.last
-        self.last = now
-
-    def total(self) -> float:
-        return time.perf_counter() - self.began
-
-
-def timed(rows: Iterator[Tensor], clock: Clock) -> Iterator[Tensor]:
-    """The same, with the time that each took."""
-    for each in rows:
-        clock.lap("passes")
-        yield each
-    clock.lap("passes")
+    predictive = average(scored())
+    mean = predictive.probabilities
+    found = summary(scores, judge(mean, labels), labels, names, mean.shape[1])
+    return found | {"observed": observe(predictive)._asdict(), "tempered": tempered.scores(labels)}
 
 
 def _common(job: CellJob) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
 from bacs.data.corrupted import PUBLISHED_COPIES
 from bacs.data.shifts import CORRUPTIBLE
+from bacs.data.streams import continual_names, gradual_names
 from bacs.errors import RecipeError
-from bacs.methods.catalogue import METHODS
-from bacs.methods.evaluate import PROTOCOLS
+from bacs.methods.catalogue import METHODS, PROTOCOLS
 from bacs.methods.settings import used
 from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
@@ -24,7 +25,8 @@ class Recipe:
 
     Shifts are named one by one (`shifts`), or by `data`, `corruptions` and `severities`; `published` reads the
     corrupted images from their published files instead of making them. `limit` takes the first images of each shift
-    only. A table `[method.tent]` has settings and epochs of that method alone.
+    only. Streams of several shifts are also scored in windows of `window` images. A table `[method.tent]` has settings
+    and epochs of that method alone.
     """
 
     methods: tuple[str, ...]
@@ -35,6 +37,7 @@ class Recipe:
     severities: tuple[int, ...] = (5,)
     published: bool = False
     protocols: tuple[str, ...] = ("offline",)
+    window: int = 1000
     epochs: tuple[int | float, ...] = (1,)
     seed: int = 0
     limit: int | None = None
@@ -57,8 +60,25 @@ class Recipe:
         """Every shift of the recipe, in its order."""
         if self.data is None:
             return list(self.shifts)
-        version = "@published" if self.published else ""
-        return [f"{self.data}/{name}/{level}{version}" for name in self.corruptions for level in self.severities]
+        return [f"{self.data}/{name}/{level}{self.version}" for name in self.corruptions for level in self.severities]
+
+    def sequences(self, protocol: str) -> dict[str, list[str]]:
+        """Shifts that follow each other without a reset, by the name of the whole."""
+        assert self.data is not None
+        if protocol == "gradual":
+            names = gradual_names(self.data, self.corruptions, suffix=self.version)
+            return {f"{self.data}/gradual{self.version}": names}
+        return {
+            f"{self.data}/continual/{level}{self.version}": continual_names(
+                self.data, self.corruptions, severity=level, suffix=self.version
+            )
+            for level in self.severities
+        }
+
+    @property
+    def version(self) -> str:
+        """What the name of a shift ends in."""
+        return "@published" if self.published else ""
 
     def settings_of(self, method: str) -> dict[str, Any]:
         """The settings that a method uses, as its own table or else the recipe has them."""
@@ -97,26 +117,35 @@ def parse(table: dict[str, Any]) -> Recipe:
         if key in table and "data" not in table:
             raise RecipeError(f"{key} belongs to 'data', not to 'shifts'")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    return checked(Recipe(**values))
+    recipe = checked(Recipe(**values))
+    if "severities" in table and recipe.protocols == ("gradual",):
+        raise RecipeError("severities must be left out for protocol 'gradual', which goes through all five")
+    if "window" in table and not set(recipe.protocols) & set(STREAMED):
+        raise RecipeError(f"window belongs to the protocols {' and '.join(STREAMED)}, got {list(recipe.protocols)}")
+    return recipe
 
 
 def checked(recipe: Recipe) -> Recipe:
     """The recipe, after its values have been looked at."""
     for key in ("methods", "protocols", "epochs", "shifts" if recipe.data is None else "severities"):
-        _check_list(key, getattr(recipe, key))
+        check_list(key, getattr(recipe, key))
     _check_names("methods", recipe.methods, list(METHODS))
     _check_names("protocols", recipe.protocols, list(PROTOCOLS))
+    for protocol in recipe.protocols:
+        if protocol in STREAMED and recipe.data is None:
+            raise RecipeError(f"protocol {protocol!r} belongs to 'data', whose corruptions it strings together")
     if recipe.data is not None:
         check_corrupted(recipe.data, recipe.corruptions, recipe.severities, published=recipe.published)
-    if recipe.limit is not None and recipe.limit < 1:
-        raise RecipeError(f"limit must be at least 1, got {recipe.limit}")
+    for key, value in (("limit", recipe.limit), ("window", recipe.window)):
+        if value is not None and value < 1:
+            raise RecipeError(f"{key} must be at least 1, got {value}")
     for name, own in recipe.method.items():
         _check_names("the tables [method.<name>]", (name,), list(recipe.methods))
         _check_own(name, own)
     for name in recipe.methods:
         recipe.settings_of(name)
         epochs = recipe.epochs_of(name)
-        _check_list(f"epochs of {name}", epochs)
+        check_list(f"epochs of {name}", epochs)
         if METHODS[name].adapts and not (min(epochs) > 0 and math.isfinite(max(epochs))):
             raise RecipeError(f"epochs must be above 0 and finite, got {list(epochs)} for {name}")
     return recipe
@@ -127,7 +156,7 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
     _check_names("data", (data,), CORRUPTIBLE_C)
     if published:
         _check_names("data of published files", (data,), list(PUBLISHED_COPIES))
-    _check_list("corruptions", corruptions)
+    check_list("corruptions", corruptions)
     _check_names("corruptions", corruptions, [*TEST, *VALIDATION])
     for severity in severities:
         if not 1 <= severity <= 5:
@@ -153,7 +182,7 @@ def _check_own(name: str, own: dict[str, Any]) -> None:
     check_types(own, get_type_hints(Recipe), prefix=f"method.{name}.")
 
 
-def _check_list(key: str, values: tuple[Any, ...]) -> None:
+def check_list(key: str, values: tuple[Any, ...]) -> None:
     if not values or len(set(values)) != len(values):
         raise RecipeError(f"{key} must have one value or more, each once, got {list(values)}")
 

@@ -10,6 +10,7 @@ import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,7 +23,7 @@ from bacs.methods.settings import used
 
 FORMAT = 1
 MANIFEST = "sweep.json"
-SCORED = ("members", "single", "ensemble", "tempered")
+SCORED = ("members", "single", "ensemble", "windows", "tempered")
 
 
 def record_file(out: Path, cell: str) -> Path:
@@ -82,7 +83,7 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
     """The ids of finished cells in a folder, which need not exist; raises if it is filled with something else.
 
     A folder has one run, one seed, one limit and one choice of settings a method (but for `varied` ones), so that its
-    records can be averaged. Shifts, methods, protocols and epochs may come and go.
+    records can be averaged. Shifts, methods, protocols and epochs may come and go, but not shifts within a stream.
     """
     if (out / checkpoints.MANIFEST).exists() or out.is_file():
         raise RunError(f"{out} is a run or a file, not the folder of a sweep; choose another folder")
@@ -94,9 +95,12 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
         for key in ("seed", "limit"):
             _compare(out, key, theirs["recipe"][key], about["recipe"][key])
     planned = {cell.method: cell.settings for cell in cells}
+    streams = {cell.shift: cell for cell in cells if cell.sequence}
     done = [record for record in records(out) if record["error"] is None]
     for record in done:
         _compare(out, "the run's sha256", record["run"]["sha256"], about["run"]["sha256"])
+        if record["shift"] in streams:
+            _compare_streams(out, record, streams[record["shift"]])
         if record["method"] not in planned:
             continue
         there = used(METHODS[record["method"]], record["settings"])  # an older record says less, and means the defaults
@@ -125,9 +129,16 @@ def _manifest(out: Path) -> dict[str, Any]:
     return manifest
 
 
-def _compare(out: Path, what: str, there: object, here: object) -> None:
+def _compare_streams(out: Path, record: Mapping[str, Any], cell: Cell) -> None:
+    """Raises unless a stream of the same name is of the same shifts, scored in the same windows."""
+    _compare(out, f"window of {cell.shift}", record["window"], cell.window)
+    for place, (there, here) in enumerate(zip_longest(record["sequence"], cell.sequence), start=1):
+        _compare(out, f"shift {place} of {cell.shift}", there, here)
+
+
+def _compare(out: Path, what: str, there: Any, here: Any) -> None:
     if there != here:
-        short = [value[:12] if isinstance(value, str) else value for value in (there, here)]
+        short = [value[:12] if what.endswith("sha256") else value for value in (there, here)]
         raise RunError(
             f"{out} holds another sweep: {what} is {short[0]!r} there and {short[1]!r} here; choose another folder"
         )

@@ -97,16 +97,17 @@ def check_shifts(cells: Sequence[Cell], run: Path, sha256: str, root: Path, *, d
     One shift that can be read is enough to begin: what is wrong with others becomes the error of their cells.
     """
     ensemble, problem = source.opened(run, sha256), None
-    for cell in {cell.shift: cell for cell in cells}.values():
+    seeds = {name: cell.seed for cell in cells for name in cell.shifts}
+    for name, seed in seeds.items():
         try:
-            shift = data.shift(cell.shift, data_dir=root, seed=cell.seed, limit=2, download=download)
+            shift = data.shift(name, data_dir=root, seed=seed, limit=2, download=download)
         except DataError as error:
             problem = problem or error
             continue
         outputs = ensemble.predict(shift.images).shape[1]
         given = len(shift.classes)
-        if given > outputs or (given < outputs and not Path(cell.shift).expanduser().exists()):
-            raise RunError(f"{run} tells {outputs} classes apart and {cell.shift} has {given}: is it the right run?")
+        if given > outputs or (given < outputs and not Path(name).expanduser().exists()):
+            raise RunError(f"{run} tells {outputs} classes apart and {name} has {given}: is it the right run?")
         if not download:
             return
         problem = None
@@ -119,7 +120,7 @@ def _run(jobs: Sequence[CellJob], place: Place, console: Console) -> dict[str, s
     if not jobs:
         return {}
     working = jobs[0].working
-    waiting = Counter(job.cell.shift for job in jobs)
+    waiting = Counter(name for job in jobs for name in set(job.cell.shifts))
     errors: dict[str, str] = {}
     ended = 0
 
@@ -133,9 +134,10 @@ def _run(jobs: Sequence[CellJob], place: Place, console: Console) -> dict[str, s
             errors[job.cell.id] = failure["error"]
         ended += 1
         watched.finish(job.cell, errors.get(job.cell.id))
-        waiting[job.cell.shift] -= 1
-        if not waiting[job.cell.shift]:
-            shutil.rmtree(images.folder(working, job.cell.shift), ignore_errors=True)
+        for name in set(job.cell.shifts):
+            waiting[name] -= 1
+            if not waiting[name]:
+                shutil.rmtree(images.folder(working, name), ignore_errors=True)
 
     with watch.watching(working, [job.cell for job in jobs], console) as watched:
         try:

@@ -1,17 +1,19 @@
-"""Learning rate and posterior weight, chosen together on the validation corruptions.
+"""Settings of a method, chosen together on the validation corruptions.
 
 The 15 test corruptions are refused: a choice made on them would be reported as if it had been made without them.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bacs.benchmark.cell import Cell
-from bacs.benchmark.recipe import check_corrupted, settle
+from bacs.benchmark.cell import Cell, slug
+from bacs.benchmark.recipe import check_corrupted, check_list, settle
 from bacs.corruptions import VALIDATION
 from bacs.errors import RecipeError, RunError
 from bacs.methods.catalogue import METHODS
@@ -20,12 +22,17 @@ from bacs.metrics import SCORES
 from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table
 
-GRID = ("learning_rate", "posterior_weight")
+NUMBERS = ("learning_rate", "posterior_weight", "objective_temperature", "temperature", "batch_weight", "momentum")
+GRID = (*NUMBERS, "objective")
+"""Settings that a grid may vary; values of the last are names and have no order."""
 
 
 @dataclass(frozen=True)
 class TuneRecipe:
-    """A grid of settings for one method on the validation corruptions; the other keys are as in a sweep's recipe."""
+    """A grid of settings for one method on the validation corruptions; the other keys are as in a sweep's recipe.
+
+    A setting stands in the grid or beside it.
+    """
 
     data: str
     grid: dict[str, Any]
@@ -40,6 +47,8 @@ class TuneRecipe:
     seed: int = 0
     limit: int | None = None
     batch_size: int = 128
+    learning_rate: float = 1e-3
+    posterior_weight: float = 1e-4
     momentum: float = 0.9
     optimizer: str = "sgd"
     posterior_step: str = "proximal"
@@ -51,19 +60,28 @@ class TuneRecipe:
     view: str = "mirrored"
     temperature: float | str | None = None
 
-    def axis(self, name: str) -> list[float]:
-        """The values of one side of the grid; a single NaN for a setting that the method does not use."""
-        return [float(value) for value in self.grid.get(name, [np.nan])]
+    def axis(self, name: str) -> list[Any]:
+        """The values of one side of the grid."""
+        return [float(value) if name in NUMBERS else value for value in self.grid[name]]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class Choice(NamedTuple):
-    settings: dict[str, float]  # the best values
+    settings: dict[str, Any]  # the best values
     score: float  # their mean over the shifts
-    scores: np.ndarray  # [posterior_weight, learning_rate]; NaN where a cell failed
+    scores: np.ndarray  # [..., second axis of the grid, first axis]; NaN where a cell failed
     at_edge: list[str]  # settings whose best value is the first or last of several: the optimum may lie outside
+
+
+class Plane(NamedTuple):
+    """The first two axes of a grid, each a name and its values; of one axis the rows have neither."""
+
+    scores: np.ndarray  # [rows, columns], the best over the other axes at each place
+    columns: tuple[str, list[Any]]
+    rows: tuple[str, list[Any]]
+    others: list[str]  # names of the other axes
 
 
 def read(path: str | Path, *, limit: int | None = None, criterion: str | None = None) -> TuneRecipe:
@@ -81,15 +99,17 @@ def read(path: str | Path, *, limit: int | None = None, criterion: str | None = 
 def parse(table: dict[str, Any]) -> TuneRecipe:
     """The recipe of a table, with every value checked."""
     check_recipe(table, TuneRecipe)
+    for name in table["grid"]:
+        if name in table:
+            raise RecipeError(f"{name} must stand in the grid or beside it, not both")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     return checked(TuneRecipe(**values))
 
 
 def checked(recipe: TuneRecipe) -> TuneRecipe:
     """The recipe, after its values have been looked at."""
-    adapting = [name for name, method in METHODS.items() if method.adapts]
     for key, value, known in (
-        ("method", recipe.method, adapting),
+        ("method", recipe.method, list(METHODS)),
         ("protocol", recipe.protocol, list(PROTOCOLS)),
         ("criterion", recipe.criterion, list(SCORES)),
     ):
@@ -105,45 +125,49 @@ def checked(recipe: TuneRecipe) -> TuneRecipe:
         if value is not None and value < least:
             raise RecipeError(f"{name} must be at least {least}, got {value}")
     axes = [name for name in GRID if name in METHODS[recipe.method].uses]
-    check_keys("grid", recipe.grid, axes, required=axes)
-    check_types(recipe.grid, dict.fromkeys(axes, tuple[float, ...]), prefix="grid.")
+    if not recipe.grid:
+        raise RecipeError(f"grid must have one setting or more, of {', '.join(axes)}")
+    check_keys("grid", recipe.grid, axes, required=[])
+    kinds = {name: tuple[float, ...] if name in NUMBERS else tuple[str, ...] for name in axes}
+    check_types(recipe.grid, kinds, prefix="grid.")
     for name, values in recipe.grid.items():
-        if not values or sorted(set(values)) != list(values):
-            raise RecipeError(f"grid.{name} must have one value or more in increasing order, got {list(values)}")
+        check_list(f"grid.{name}", tuple(values))
+        if name in NUMBERS and sorted(values) != list(values):
+            raise RecipeError(f"grid.{name} must be in increasing order, got {list(values)}")
     cells(recipe)  # raises for a value that adaptation would refuse
     return recipe
 
 
 def cells(recipe: TuneRecipe) -> list[Cell]:
     """Every point of the grid on every validation shift, shift by shift."""
+    return [cell_at(recipe, shift, point) for shift in shift_names(recipe) for point in points(recipe)]
+
+
+def shift_names(recipe: TuneRecipe) -> list[str]:
     version = "@published" if recipe.published else ""
-    planned = []
-    for corruption in recipe.corruptions:
-        for severity in recipe.severities:
-            for point in points(recipe):
-                settings = settle(recipe.method, vars(recipe) | point)
-                planned.append(
-                    Cell(
-                        f"{recipe.data}/{corruption}/{severity}{version}",
-                        recipe.method,
-                        recipe.protocol,
-                        recipe.epochs if recipe.protocol == "offline" else 1,
-                        settings,
-                        recipe.seed,
-                        recipe.limit,
-                        tag=",".join(f"{name}={value!r}" for name, value in point.items()),
-                    )
-                )
-    return planned
+    return [f"{recipe.data}/{name}/{level}{version}" for name in recipe.corruptions for level in recipe.severities]
 
 
-def points(recipe: TuneRecipe) -> list[dict[str, float]]:
-    """The points of the grid, row by row of `posterior_weight`."""
-    return [
-        {name: value for name, value in zip(GRID, (rate, weight), strict=True) if name in recipe.grid}
-        for weight in recipe.axis("posterior_weight")
-        for rate in recipe.axis("learning_rate")
-    ]
+def points(recipe: TuneRecipe) -> list[dict[str, Any]]:
+    """The points of the grid; its first axis changes fastest."""
+    axes = [recipe.axis(name) for name in recipe.grid]
+    return [dict(zip(recipe.grid, reversed(values), strict=True)) for values in product(*reversed(axes))]
+
+
+def cell_at(recipe: TuneRecipe, shift: str, point: dict[str, Any]) -> Cell:
+    """One point of the grid on one shift. Its name does not depend on the order of the axes."""
+    spelt = {name: slug(value) if isinstance(value, str) else repr(value) for name, value in point.items()}
+    offline = recipe.epochs if METHODS[recipe.method].adapts else 0
+    return Cell(
+        shift,
+        recipe.method,
+        recipe.protocol,
+        offline if recipe.protocol == "offline" else 1,
+        settle(recipe.method, vars(recipe) | point),
+        recipe.seed,
+        recipe.limit,
+        tag=",".join(f"{name}={spelt[name]}" for name in GRID if name in point),
+    )
 
 
 def choose(recipe: TuneRecipe, records: Sequence[dict[str, Any]]) -> Choice:
@@ -152,24 +176,34 @@ def choose(recipe: TuneRecipe, records: Sequence[dict[str, Any]]) -> Choice:
     A point with a failed cell is out: settings that diverge on one corruption are no settings. Of equal points the
     first counts, the one of the smallest values.
     """
-    by_id = {record["id"]: record for record in records}
+    finished = {r["id"]: r["ensemble"][recipe.criterion] for r in records if r["error"] is None}
     means = []
     for point in points(recipe):
-        ids = [cell.id for cell in cells(recipe) if all(cell.settings[name] == value for name, value in point.items())]
-        found = [by_id[each] for each in ids if each in by_id and by_id[each]["error"] is None]
-        whole = len(found) == len(ids)
-        means.append(np.mean([record["ensemble"][recipe.criterion] for record in found]) if whole else np.nan)
-    scores = np.array(means).reshape(len(recipe.axis("posterior_weight")), len(recipe.axis("learning_rate")))
-    if not np.isfinite(scores).any():
+        ids = [cell_at(recipe, shift, point).id for shift in shift_names(recipe)]
+        means.append(float(np.mean([finished.get(each, np.nan) for each in ids])))
+    if not np.isfinite(means).any():
         raise RunError("no point of the grid has a finite score on every shift, so there is nothing to choose from")
-    best = np.nanargmax(scores) if recipe.criterion == "accuracy" else np.nanargmin(scores)
-    settings = points(recipe)[int(best)]
-    at_edge = [
-        name
-        for name, value in settings.items()
-        if len(recipe.axis(name)) > 2 and value in (recipe.axis(name)[0], recipe.axis(name)[-1])
-    ]
-    return Choice(settings, float(scores.flat[best]), scores, at_edge)
+    best = means.index(SCORES[recipe.criterion].best(means))
+    settings = points(recipe)[best]
+    axes = {name: recipe.axis(name) for name in recipe.grid}
+    long = [name for name, values in axes.items() if name in NUMBERS and len(values) > 2]
+    at_edge = [name for name in long if settings[name] in (axes[name][0], axes[name][-1])]
+    shape = [len(values) for values in reversed(axes.values())]
+    return Choice(settings, means[best], np.array(means).reshape(shape), at_edge)
+
+
+def two_valued(recipe: TuneRecipe) -> list[str]:
+    """Axes of two numbers: the better one is an end, so that they cannot show whether the best lies beyond."""
+    return [name for name, values in recipe.grid.items() if name in NUMBERS and len(values) == 2]
+
+
+def plane(recipe: TuneRecipe, choice: Choice) -> Plane:
+    """What of a grid can be shown at once."""
+    axes = [(name, recipe.axis(name)) for name in recipe.grid]
+    columns, rows = (*axes, ("", [""]))[:2]
+    better = np.fmax if SCORES[recipe.criterion].higher_is_better else np.fmin  # both pass over NaN
+    scores = better.reduce(choice.scores.reshape(-1, len(rows[1]), len(columns[1])))
+    return Plane(scores, columns, rows, [name for name, _ in axes[2:]])
 
 
 def fragment(recipe: TuneRecipe, choice: Choice) -> str:
@@ -179,6 +213,6 @@ def fragment(recipe: TuneRecipe, choice: Choice) -> str:
         f"# Chosen by the ensemble's {recipe.criterion}, {choice.score:.4f} on average over {recipe.data}",
         f"# with {shifts} at severity {', '.join(map(str, recipe.severities))}.",
         f"[method.{recipe.method}]",
-        *(f"{name} = {value!r}" for name, value in choice.settings.items()),
+        *(f"{name} = {json.dumps(value)}" for name, value in choice.settings.items()),
     ]
     return "\n".join(lines) + "\n"

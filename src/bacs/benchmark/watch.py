@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bacs.benchmark.cell import Cell
-from bacs.methods.catalogue import METHODS
 from bacs.training.watch import clock
 
 INTERVAL = 0.5  # seconds
@@ -29,8 +28,7 @@ class Heartbeat:
     """Says about twice a second which share of a cell is done; its file is gone once the cell is."""
 
     def __init__(self, working: Path, cell: Cell, *, images: int, members: int) -> None:
-        passes = cell.epochs + 1 if cell.protocol == "offline" and METHODS[cell.method].adapts else 1
-        self.file, self.whole = progress_file(working, cell), images * members * passes
+        self.file, self.whole = progress_file(working, cell), images * members * cell.passes
         self.done, self.written = 0, 0.0
 
     def __enter__(self) -> "Heartbeat":

@@ -42,7 +42,7 @@ def adapt(
     images: Annotated[Positional[str], tyro.conf.arg(metavar="IMAGES")],
     *,
     out: Path,
-    method: str = "bacs",
+    method: Annotated[str, tyro.conf.arg(metavar="|".join(METHODS))] = "bacs",
     online: bool = False,
     save: Path | None = None,
     epochs: float = 1,
@@ -79,7 +79,7 @@ def adapt(
         run: A saved ensemble or stream, or the folder of a training run.
         images: A folder, a glob in quotes, a picture, or a .npy, .npz, .safetensors or .parquet file.
         out: The table to write: .parquet, .csv or .jsonl.
-        method: vanilla, bn, tent, bacs or bacs-no-posterior.
+        method: What adapts: nothing (vanilla), batch statistics (bn), or weights too.
         online: Follow the images in their order, in one pass; else adapt to all of them first.
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
@@ -287,8 +287,8 @@ def predicted(
 ) -> Outcome:
     """Predictions before and after, and what was adapted."""
     ensemble = source.source if isinstance(source, Stream) else source
-    epochs = 1 if isinstance(source, Stream) else epochs * (METHODS[method].adapts is not None)
-    passes = 2 if isinstance(source, Stream) else 2 + epochs
+    protocol = "online" if isinstance(source, Stream) else "offline"
+    passes = 1 + METHODS[method].passes(protocol, epochs)  # one more for the predictions before
     task = progress.add_task("images x members x passes", total=passes * len(found.views) * len(found))
     shared: dict[str, Any] = {"seed": seed, "on_batch": lambda count: progress.advance(task, count)}
     views = PerMember(found.views)

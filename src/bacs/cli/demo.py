@@ -15,8 +15,9 @@ from bacs import engine, metrics
 from bacs.checkpoints import replace
 from bacs.corruptions import TEST, VALIDATION, corrupt
 from bacs.errors import RunError, unknown_name
+from bacs.methods.catalogue import label_of
 from bacs.report import figures
-from bacs.report.rows import ENSEMBLE, table
+from bacs.report.rows import table
 from bacs.report.terminal import terminal_table
 from bacs.training.recipe import Recipe
 from bacs.training.run import train
@@ -135,17 +136,18 @@ def draw(records: list[dict[str, Any]], out: Path) -> list[Path]:
     labels, images = test.labels, np.asarray(test.images)
     assert labels is not None
     reliability, risk = {}, {}
-    for method in bacs.METHODS:
+    methods = {label_of(method, "ensemble"): method for method in bacs.METHODS}
+    for label, method in methods.items():
         chosen = [r for r in records if r["method"] == method and r["shift"] != "clean"]
         confidence = np.concatenate([r["confidence"] for r in chosen])
         right = np.concatenate([np.array(r["predictions"]) == labels for r in chosen])
-        reliability[method] = metrics.reliability_of(confidence, right)._asdict()
-        risk[method] = metrics.risk_coverage_of(confidence, right)._asdict()
+        reliability[label] = metrics.reliability_of(confidence, right)._asdict()
+        risk[label] = metrics.risk_coverage_of(confidence, right)._asdict()
     examples = np.array([np.flatnonzero(labels == number)[3] for number in range(len(test.classes))])
     after = {r["shift"]: np.array(r["predictions"])[examples] for r in records if r["method"] == "bacs"}
     drawn = {
-        "reliability.png": figures.reliability_diagram(reliability, ENSEMBLE),
-        "risk-coverage.png": figures.risk_coverage_plot(risk, ENSEMBLE),
+        "reliability.png": figures.reliability_diagram(reliability, methods),
+        "risk-coverage.png": figures.risk_coverage_plot(risk, methods),
         "pictures.png": figures.picture_strip(
             {shift: shifted(images, shift)[examples] for shift in after},
             [[test.classes[number] for number in predicted] for predicted in after.values()],

@@ -1,8 +1,8 @@
-"""`bacs tune`: learning rate and posterior weight, chosen on the validation corruptions."""
+"""`bacs tune`: settings of a method, chosen on the validation corruptions."""
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -16,9 +16,11 @@ from bacs.benchmark.tune import Choice, TuneRecipe
 from bacs.checkpoints import replace
 from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
 from bacs.engine import HERE, Place
-from bacs.errors import BacsError
+from bacs.errors import BacsError, unknown_name
+from bacs.methods.catalogue import label_of
+from bacs.metrics import SCORES
+from bacs.report.comparison import spelt
 from bacs.report.heat_map import heat_map
-from bacs.report.rows import COLUMNS, ENSEMBLE
 
 
 def tune(
@@ -26,7 +28,7 @@ def tune(
     *,
     run: Path,
     out: Path,
-    criterion: Literal["accuracy", "nll", "brier", "ece"] | None = None,
+    criterion: Annotated[str | None, tyro.conf.arg(metavar="|".join(SCORES))] = None,
     limit: int | None = None,
     place: tyro.conf.OmitArgPrefixes[Place] = HERE,
     data_dir: Path | None = None,
@@ -35,14 +37,14 @@ def tune(
     dry_run: bool = False,
     json: bool = False,
 ) -> int:
-    """Choose learning rate and posterior weight on the validation corruptions. The same command goes on.
+    """Choose settings of a method on the validation corruptions. The same command goes on.
 
     Example: bacs tune recipes/cifar10-tune-small.toml --run runs/cifar10 --out results/tune
 
     Writes OUT/chosen.toml, for bacs sweep --settings, and OUT/heat-map.png and .svg.
 
     Args:
-        recipe: TOML file with the grid.
+        recipe: TOML file with the grid: learning rate, posterior weight and others that the method uses.
         run: Folder of a training run or a saved ensemble.
         out: Folder of the records.
         criterion: Score of the ensemble that decides; goes before the recipe's. Another one needs no new records.
@@ -53,18 +55,21 @@ def tune(
         dry_run: List what would run, and do nothing.
         json: Print the choice and the whole grid as JSON to standard output.
     """
+    if criterion is not None and criterion not in SCORES:
+        raise unknown_name("criterion", criterion, list(SCORES))
     console = Console(stderr=True)
     chosen = tuning.read(recipe, limit=limit, criterion=criterion)
     cells, described = tuning.cells(chosen), about(chosen.as_json(), run, kind="tune")
+    varied = tuple(chosen.grid)
     if dry_run:
-        return show_plan(cells, store.check(out, described, cells, varied=tuning.GRID), json=json)
+        return show_plan(cells, store.check(out, described, cells, varied=varied), json=json)
     try:
         summary = run_cells(
             cells,
             described,
             run,
             out,
-            varied=tuning.GRID,
+            varied=varied,
             place=place,
             data_dir=data_dir,
             download=download,
@@ -86,42 +91,49 @@ def tune(
 
 def as_json(recipe: TuneRecipe, choice: Choice) -> dict[str, object]:
     """The choice and the grid for a program; null where a cell failed or a score is infinite."""
-    grid = [[float(score) if np.isfinite(score) else None for score in row] for row in choice.scores]
+    scores = [score if np.isfinite(score) else None for score in choice.scores.ravel().tolist()]
     return {
         "criterion": recipe.criterion,
         "chosen": choice.settings,
         "score": choice.score if np.isfinite(choice.score) else None,
-        "grid": recipe.grid,
-        "scores": grid,
+        "grid": [point | {"score": score} for point, score in zip(tuning.points(recipe), scores, strict=True)],
         "at_edge": choice.at_edge,
     }
 
 
 def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
-    """Prints the grid, the choice and how to use it."""
-    rates, weights = recipe.axis("learning_rate"), recipe.axis("posterior_weight")
-    shown = Table("posterior weight \\ learning rate", *(f"{rate:g}" for rate in rates), title=recipe.criterion)
-    best = np.flatnonzero(choice.scores.ravel() == choice.score)[0]
-    for row, weight in enumerate(weights):
-        texts = ["failed" if np.isnan(score) else f"{score:.4f}" for score in choice.scores[row]]
-        bold = [f"[bold]{text}[/bold]" if row * len(rates) + i == best else text for i, text in enumerate(texts)]
-        shown.add_row("" if np.isnan(weight) else f"{weight:g}", *bold)
+    """Prints the first two axes of the grid, the choice and how to use it."""
+    plane, score = tuning.plane(recipe, choice), SCORES[recipe.criterion]
+    (across, columns), (down, rows) = plane.columns, plane.rows
+    heading = " \\ ".join(name.replace("_", " ") for name in (down, across) if name)
+    shown = Table(heading, *map(spelt, columns), title=score.axis)
+    best = [choice.settings.get(name) for name in (down, across)]
+    for row, values in zip(rows, plane.scores, strict=True):
+        texts = ["failed" if np.isnan(value) else score.text(value) for value in values]
+        here = [[row if down else None, column] == best for column in columns]
+        shown.add_row(spelt(row), *(f"[bold]{t}[/bold]" if bold else t for t, bold in zip(texts, here, strict=True)))
     console.print(shown)
-    values = ", ".join(f"{name} = {value:g}" for name, value in choice.settings.items())
+    if plane.others:
+        say(best_over(plane.others), console)
+    values = ", ".join(f"{name} = {spelt(value)}" for name, value in choice.settings.items())
     say(f"chosen: {values}; bacs sweep ... --settings {out / 'chosen.toml'}", console)
     for name in choice.at_edge:
-        say(f"{name} = {choice.settings[name]:g} is at the edge of its grid: the best may lie beyond it", console)
+        say(f"{name} = {spelt(choice.settings[name])} is at the edge of its grid: the best may lie beyond it", console)
+    for name in tuning.two_valued(recipe):
+        say(f"{name}: a grid of two values cannot show whether the best lies beyond them", console)
+
+
+def best_over(names: list[str]) -> str:
+    return f"At each place the best over {' and '.join(name.replace('_', ' ') for name in names)}."
 
 
 def draw(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
     """Draws the heat map; without matplotlib one line says how to get it."""
+    plane, score = tuning.plane(recipe, choice), SCORES[recipe.criterion]
+    heading = f"{score.axis} of {label_of(recipe.method, 'ensemble')}, mean over validation shifts"
     try:
         figure = heat_map(
-            choice.scores,
-            recipe.axis("learning_rate"),
-            recipe.axis("posterior_weight"),
-            heading=f"{COLUMNS[recipe.criterion]} of {ENSEMBLE[recipe.method]}, mean over validation shifts",
-            higher_is_better=recipe.criterion == "accuracy",
+            plane, score, heading="\n".join([heading, *([best_over(plane.others)] if plane.others else [])])
         )
     except BacsError as error:
         say(str(error), console)

@@ -10,6 +10,7 @@ from bacs.corruptions import TEST
 from bacs.data.image_set import Labels
 from bacs.data.shifts import Shift
 from bacs.errors import unknown_name
+from bacs.inputs import batch_sizes
 
 Order = Int64[np.ndarray, "images"]
 ORDERS = ("shuffled", "correlated", "stored")
@@ -61,9 +62,11 @@ def _order_of(shift: Shift, order: str, batch_size: int, alpha: float, seed: tup
 
 
 def batched(order: Order, batch_size: int) -> Iterator[Order]:
-    """Successive runs of `batch_size` indices; the last may be shorter."""
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
+    """Successive runs of `batch_size` indices; the last may be shorter, but is not of one image alone."""
+    start = 0
+    for size in batch_sizes(len(order), batch_size):
+        yield order[start : start + size]
+        start += size
 
 
 def shuffled_order(count: int, seed: int | Sequence[int] = 0) -> Order:

@@ -20,7 +20,7 @@ from bacs.methods.catalogue import Method, find
 from bacs.methods.online import settled, stream
 from bacs.methods.prepare import copied, groups_of
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
-from bacs.metrics import SCORES, scores_of
+from bacs.metrics import mean_scores, scores_of
 from bacs.predictive import average
 from bacs.threads import OnBatch, Threads, safe
 
@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
     @property
     def single(self) -> dict[str, float]:
         """The mean of the members' scores: the paper's rows without "ensemble"."""
-        return {name: float(np.mean([scores[name] for scores in self.members])) for name in SCORES}
+        return mean_scores(self.members)
 
 
 def evaluate(

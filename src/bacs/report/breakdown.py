@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bacs.metrics import ALEXNET_ERROR, mce
+from bacs.metrics import ALEXNET_ERROR, MCE, SCORES, mce
 from bacs.report.comparison import Comparison, Entry, Shift
 from bacs.report.names import counted, of_corruption, of_data
 from bacs.report.notes import coverage_notes
-from bacs.report.rows import COLUMNS, formatted
 from bacs.report.summary import paper_table, stem
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table, percent_or_score, scored
+from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cell_of, cells_of
 
 BY_CORRUPTION = ("accuracy", "nll")
 KINDS = {"single": "single models", "ensemble": "ensembles"}
@@ -31,14 +30,14 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
         entries = comparison.of_kind(kind)
         columns = tuple(Column(entry.label, method=entry.method) for entry in entries)
         for name in BY_CORRUPTION:
-            lines = []
+            score, lines = SCORES[name], []
             for corruption in corruptions:
                 shifts = [shift for shift in comparison.shifts if shift.corruption == corruption]
                 values = [_mean_if_whole(entry, shifts, name) for entry in entries]
-                lines.append(Line(of_corruption(corruption), tuple(scored(name, values))))
+                lines.append(Line(of_corruption(corruption), tuple(cells_of(score, values))))
             whole = [entry.mean(comparison.common, name) if comparison.common else np.nan for entry in entries]
-            lines.append(Line("mean", tuple(scored(name, whole)), block="mean"))
-            heading = f"{name_of_all}: {COLUMNS[name]} by corruption, {spoken}, {over}"
+            lines.append(Line("mean", tuple(cells_of(score, whole)), block="mean"))
+            heading = f"{name_of_all}: {score.label} by corruption, {spoken}, {over}"
             remarks = (*notes, *(f"In the last line: {note}" for note in coverage_notes(comparison)))
             stem_ = f"{stem(comparison)}-by-corruption-{kind}-{name}"
             tables.append(Table(stem_, heading, "Corruption", columns, tuple(lines), remarks))
@@ -46,16 +45,16 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
 
 
 def severity_table(comparison: Comparison) -> Table | None:
-    """Mean accuracy and NLL over corruptions at each severity, None where there is one severity."""
+    """Mean accuracy and NLL over corruptions at each severity, None where there is one severity, or a stream."""
     severities = comparison.severities
-    if len(severities) < 2:
+    if len(severities) < 2 or not comparison.corruptions:
         return None
     columns, cells = [], []
     for name in BY_CORRUPTION:
         for severity in severities:
             shifts = [shift for shift in comparison.common if shift.severity == severity]
-            columns.append(Column(str(severity), f"{COLUMNS[name]} at severity"))
-            cells.append(scored(name, [entry.mean(shifts, name) for entry in comparison.entries]))
+            columns.append(Column(str(severity), f"{SCORES[name].label} at severity"))
+            cells.append(cells_of(SCORES[name], [entry.mean(shifts, name) for entry in comparison.entries]))
     lines = tuple(
         Line(entry.label, tuple(column[index] for column in cells), entry.method, entry.kind)
         for index, entry in enumerate(comparison.entries)
@@ -71,14 +70,14 @@ def spread_tables(comparison: Comparison) -> list[Table]:
         return []
     columns = tuple(Column(heading) for heading in SPREAD)
     tables = []
-    for name, heading in COLUMNS.items():
+    for name, score in SCORES.items():
         lines = []
         for severity in comparison.severities:
             for entry in comparison.entries:
                 values = severity_scores(comparison, entry, severity, name)
-                cells = (Cell(formatted(name, v), percent_or_score(name, v)) for v in spread(values))
-                lines.append(Line(f"{severity}: {entry.label}", tuple(cells), entry.method, str(severity)))
-        title = f"{of_data(comparison.data)}, {comparison.protocol}: spread of {heading} over corruptions"
+                cells = tuple(cell_of(score, value) for value in spread(values))
+                lines.append(Line(f"{severity}: {entry.label}", cells, entry.method, str(severity)))
+        title = f"{of_data(comparison.data)}, {comparison.protocol}: spread of {score.label} over corruptions"
         stem_ = f"{stem(comparison)}-spread-{name}"
         tables.append(Table(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven(comparison))))
     return tables
@@ -108,19 +107,20 @@ def mce_table(comparison: Comparison) -> Table | None:
         for entry in comparison.entries
     ]
     beside = paper_table(comparison, "mce")
-    columns = [Column("mCE", "here" if beside else "")]
+    columns = [Column(MCE.label, "here" if beside else "")]
     theirs: list[tuple[Cell, ...]] = [() for _ in values]
     if beside:
-        columns.append(Column("mCE", "paper"))
-        leader = min(float(scores["mce"]) for scores in beside.scores.values())
+        columns.append(Column(MCE.label, "paper"))
+        leader = beside.best("mce", MCE)
         for index, entry in enumerate(comparison.entries):
             text = beside.scores.get((entry.method, entry.kind, entry.variant.epochs), {}).get("mce")
             theirs[index] = (Cell(text, float(text), float(text) == leader) if text else EMPTY,)
     lines = tuple(
         Line(entry.label, (cell, *other), entry.method, entry.kind)
-        for entry, cell, other in zip(comparison.entries, scored("mce", values), theirs, strict=True)
+        for entry, cell, other in zip(comparison.entries, cells_of(MCE, values), theirs, strict=True)
     )
-    notes = ["In percent of AlexNet's error, mean over the 15 corruptions of all 5 severities each; lower is better."]
+    over = "mean over the 15 corruptions of all 5 severities each"
+    notes = [f"In percent of AlexNet's error, {over}; {MCE.direction}."]
     if beside:
         notes.append(f"paper: Table {beside.number} of Zhou & Levine 2021.")
     return Table(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bacs.report import breakdown, curves, figures, paper, plots
+from bacs.report import breakdown, curves, figures, over_time, paper, plots
 from bacs.report.comparison import Comparison
 from bacs.report.differences import differences_table
 from bacs.report.names import counted, of_data
@@ -65,6 +65,7 @@ def chapter(comparison: Comparison) -> Chapter:
     summary = summary_table(comparison)
     parts = (
         Part("Scores", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
+        _over_time(comparison),
         Part("Differences", _present(differences_table(comparison))),
         _by_corruption(comparison),
         _by_severity(comparison),
@@ -97,6 +98,19 @@ def _scatter(comparison: Comparison) -> tuple[Picture, ...]:
     )
     name = f"{stem(comparison)}-accuracy-nll"
     return (Picture(name, caption, lambda: plots.accuracy_against_nll(comparison)),)
+
+
+def _over_time(comparison: Comparison) -> Part:
+    streams = over_time.streams(comparison)
+    pictures = tuple(
+        Picture(
+            over_time.name_of(comparison, shift),
+            over_time.caption(comparison, shift),
+            _later(over_time.over_time, comparison, shift),
+        )
+        for shift in streams
+    )
+    return Part("Over time", (), pictures, tuple(over_time.windows_table(comparison, shift) for shift in streams))
 
 
 def _by_corruption(comparison: Comparison) -> Part:
@@ -139,11 +153,11 @@ def _calibration(comparison: Comparison) -> Part:
     over = f", mean over {counted(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
     if reliability:
         caption = f"Accuracy against confidence in bins of equal count{over}. Below the diagonal: too sure of itself."
-        draw = _later(figures.reliability_diagram, reliability, {}, methods)
+        draw = _later(figures.reliability_diagram, reliability, methods)
         pictures.append(Picture(f"{stem(comparison)}-reliability", caption, draw, wide=False))
     if risk:
         caption = f"Error among the most confident share of predictions{over}. Lower is better."
-        draw = _later(figures.risk_coverage_plot, risk, {}, methods)
+        draw = _later(figures.risk_coverage_plot, risk, methods)
         pictures.append(Picture(f"{stem(comparison)}-risk-coverage", caption, draw, wide=False))
     numbers = (*_present(curves.reliability_table(comparison)), *_present(curves.risk_table(comparison)))
     return Part("Calibration and abstention", (), tuple(pictures), numbers)

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
-from bacs.methods import METHODS
+from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import used
 from bacs.report.names import counted
 from bacs.report.records import Record
-from bacs.report.rows import ENSEMBLE, SINGLE
+from bacs.report.rows import KINDS
 
-KINDS = {"single": SINGLE, "ensemble": ENSEMBLE}
 CORRUPTIONS = (*TEST, *VALIDATION)
 
 
@@ -42,7 +42,7 @@ class Entry:
 
     label: str
     variant: Variant
-    kind: str  # "single" or "ensemble"
+    kind: str  # one of KINDS
     records: dict[str, tuple[Record, ...]]
 
     @property
@@ -89,6 +89,11 @@ class Comparison:
         )
 
     @property
+    def sequence(self) -> tuple[str, ...]:
+        """The shifts that follow each other in a stream of the comparison; none where each shift is met alone."""
+        return next((tuple(record["sequence"]) for record in self.records if record.get("sequence")), ())
+
+    @property
     def published(self) -> bool:
         """Whether the images were read from the published files rather than corrupted here."""
         return all("@published" in shift.name for shift in self.shifts)
@@ -104,15 +109,18 @@ class Comparison:
 
 
 def comparisons(records: Sequence[Record]) -> list[Comparison]:
-    """One comparison for each data set and protocol, in alphabetical order: offline comes before online."""
+    """One comparison for each data set, in alphabetical order, and protocol, in that of the catalogue."""
     groups: dict[tuple[str, bool, str], list[Record]] = {}
     for record in records:
         groups.setdefault((*_data(record), record["protocol"]), []).append(record)
     for record in filter(_knows_no_protocol, records):
-        for (data, published, _), group in groups.items():
-            if (data, published) == _data(record) and not any(_same_cell(record, other) for other in group):
+        for (data, published, protocol), group in groups.items():
+            same = (data, published) == _data(record) and protocol not in STREAMED
+            if same and not any(_same_cell(record, other) for other in group):
                 group.append(record)
-    return [_comparison(data, protocol, group) for (data, _, protocol), group in sorted(groups.items())]
+    known = {protocol: str(place) for place, protocol in enumerate(PROTOCOLS)}
+    ordered = sorted(groups, key=lambda key: (*key[:2], known.get(key[2], key[2])))
+    return [_comparison(key[0], key[2], groups[key]) for key in ordered]
 
 
 def _data(record: Record) -> tuple[str, bool]:
@@ -123,7 +131,7 @@ def _data(record: Record) -> tuple[str, bool]:
 def _knows_no_protocol(record: Record) -> bool:
     """Whether one record stands for offline and online: nothing is adapted, not even statistics."""
     method = METHODS.get(record["method"])
-    return method is not None and not method.knows_protocol
+    return method is not None and not method.knows_protocol and record["protocol"] not in STREAMED
 
 
 def _same_cell(first: Record, second: Record) -> bool:
@@ -141,9 +149,7 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
         by_shift[record["shift"]] = (*by_shift.get(record["shift"], ()), record)
     ordered = sorted(variants, key=_rank)
     entries = [
-        Entry(_label(variant, ordered, labels), variant, kind, variants[variant])
-        for kind, labels in KINDS.items()
-        for variant in ordered
+        Entry(_label(variant, ordered, kind), variant, kind, variants[variant]) for kind in KINDS for variant in ordered
     ]
     shifts = {Shift(record["shift"], record.get("corruption"), record.get("severity")) for record in records}
     return Comparison(data, protocol, tuple(entries), tuple(sorted(shifts, key=_shift_rank)))
@@ -182,7 +188,7 @@ def _shift_rank(shift: Shift) -> tuple[int, str, int, str]:
     return place, shift.corruption or "", shift.severity or 0, shift.name
 
 
-def _label(variant: Variant, variants: Sequence[Variant], labels: dict[str, str]) -> str:
+def _label(variant: Variant, variants: Sequence[Variant], kind: str) -> str:
     """The paper's label; epochs where they differ between rows, settings where they differ within the method."""
     details = []
     if variant.epochs and len({other.epochs for other in variants if other.epochs}) > 1:
@@ -192,5 +198,5 @@ def _label(variant: Variant, variants: Sequence[Variant], labels: dict[str, str]
     for name in own:
         if any(other.get(name) != own[name] for other in others):
             details.append(f"{name.replace('_', ' ')} {spelt(own[name])}")
-    label = labels.get(variant.method) or f"{variant.method}{' ensemble' if labels is ENSEMBLE else ''}"
+    label = label_of(variant.method, kind)
     return f"{label} ({', '.join(details)})" if details else label

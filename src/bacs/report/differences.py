@@ -4,13 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry
 from bacs.report.names import counted
-from bacs.report.rows import COLUMNS
+from bacs.report.rows import KINDS
 from bacs.report.summary import stem, title
-from bacs.report.tables import Cell, Column, Line, Table, percent_or_score
+from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 
 REFERENCES = ("bacs", "bacs-no-posterior")
+COUNTED = ("accuracy", "nll")
+"""Scores by which the shifts are counted that BACS wins."""
 
 
 def differences_table(comparison: Comparison) -> Table | None:
@@ -23,7 +26,7 @@ def differences_table(comparison: Comparison) -> Table | None:
         return None
     names = [shift.name for shift in shifts]
     lines, references = [], []
-    for kind in ("single", "ensemble"):
+    for kind in KINDS:
         entries = comparison.of_kind(kind)
         reference = next((e for method in REFERENCES for e in entries if e.method == method), None)
         if reference is None:
@@ -32,8 +35,8 @@ def differences_table(comparison: Comparison) -> Table | None:
         lines += [_line(reference, other, names) for other in entries if other is not reference]
     if not lines:
         return None
-    columns = [Column(f"Δ {heading}") for heading in COLUMNS.values()]
-    columns += [Column("Acc", "shifts won"), Column("NLL", "shifts won")]
+    columns = [Column(f"Δ {score.label}") for score in SCORES.values()]
+    columns += [Column(SCORES[name].label, "shifts won") for name in COUNTED]
     notes = (
         f"{' and '.join(references)} minus the other rows of their block: means of the differences on "
         f"{counted(len(shifts), 'shift')}, ± one standard error over shifts (deviation / √shifts). Accuracy in points; "
@@ -61,16 +64,13 @@ def paired(first: Sequence[float], second: Sequence[float]) -> tuple[float, floa
 
 
 def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:
-    scores = {
-        name: ([reference.score(s, name) for s in shifts], [other.score(s, name) for s in shifts]) for name in COLUMNS
-    }
+    pairs = {name: [(reference.score(shift, name), other.score(shift, name)) for shift in shifts] for name in SCORES}
     cells = []
-    for name, (ours, theirs) in scores.items():
-        mean, error = (percent_or_score(name, value) for value in paired(ours, theirs))
-        digits = 2 if name == "accuracy" else 4
-        known = not np.isnan(mean)
-        cells.append(Cell(f"{mean:+.{digits}f} ± {error:.{digits}f}".replace("-", "−"), mean) if known else Cell("–"))
-    for name, sign in (("accuracy", 1), ("nll", -1)):
-        won = sum(sign * a > sign * b for a, b in zip(*scores[name], strict=True))
+    for name, score in SCORES.items():
+        mean, error = map(score.shown, paired(*zip(*pairs[name], strict=True)))
+        text = f"{mean:+.{score.digits}f} ± {error:.{score.digits}f}".replace("-", "−")
+        cells.append(EMPTY if np.isnan(mean) else Cell(text, mean))
+    for name in COUNTED:
+        won = sum(SCORES[name].better(*pair) for pair in pairs[name])
         cells.append(Cell(f"{won}/{len(shifts)}", float(won)))
     return Line(other.label, tuple(cells), other.method, reference.kind)

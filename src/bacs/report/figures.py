@@ -51,36 +51,27 @@ def plain(axes: "Axes", grid: Literal["both", "y"] = "both") -> None:
         text.set_fontsize(10)
 
 
-def reliability_diagram(
-    curves: Mapping[str, Mapping[str, Sequence[float]]],
-    labels: Mapping[str, str],
-    methods: Mapping[str, str] | None = None,
-) -> "Figure":
-    """Accuracy against confidence in bins of equal count, one line a row; the diagonal is perfect honesty.
+def reliability_diagram(curves: Mapping[str, Mapping[str, Sequence[float]]], methods: Mapping[str, str]) -> "Figure":
+    """Accuracy against confidence in bins of equal count, one line per row; the diagonal is perfect honesty.
 
-    `curves`: row -> {"confidence": [...], "accuracy": [...]}; `labels`: row -> what the legend says; `methods`: row ->
-    method where the rows are not methods themselves.
+    `curves`: label of a row -> {"confidence": [...], "accuracy": [...]}; `methods`: label -> the row's method.
     """
     figure = new_figure(figsize=(4.6, 4.8))
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":", label="perfectly honest")
-    _lines(axes, curves, ("confidence", "accuracy"), labels, methods, markersize=3.5)
+    _lines(axes, curves, ("confidence", "accuracy"), methods, markersize=3.5)
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(0, 1.02), title="Reliability of ensembles")
     return figure
 
 
-def risk_coverage_plot(
-    curves: Mapping[str, Mapping[str, Sequence[float]]],
-    labels: Mapping[str, str],
-    methods: Mapping[str, str] | None = None,
-) -> "Figure":
-    """Error among the most confident share of predictions, one line a row; lower is better.
+def risk_coverage_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], methods: Mapping[str, str]) -> "Figure":
+    """Error among the most confident share of predictions, one line per row; lower is better.
 
-    `curves`: row -> {"coverage": [...], "risk": [...]}; the rest as in `reliability_diagram`.
+    `curves`: label of a row -> {"coverage": [...], "risk": [...]}; `methods`: label -> the row's method.
     """
     figure = new_figure(figsize=(4.6, 4.8))
     axes = figure.add_subplot()
-    _lines(axes, curves, ("coverage", "risk"), labels, methods, markersize=0)
+    _lines(axes, curves, ("coverage", "risk"), methods, markersize=0)
     axes.set(
         xlabel="share of images answered, most confident first",
         ylabel="error among them",
@@ -95,15 +86,14 @@ def _lines(
     axes: "Axes",
     curves: Mapping[str, Mapping[str, Sequence[float]]],
     keys: tuple[str, str],
-    labels: Mapping[str, str],
-    methods: Mapping[str, str] | None,
+    methods: Mapping[str, str],
     *,
     markersize: float,
 ) -> None:
-    """One line a row, coloured by method; further rows of a method are dashed."""
+    """One line per row, coloured by method; further rows of a method are dashed."""
     seen: dict[str, int] = {}
-    for name, curve in curves.items():
-        method = (methods or {}).get(name, name)
+    for label, curve in curves.items():
+        method = methods[label]
         number = seen[method] = seen.get(method, -1) + 1
         axes.plot(
             curve[keys[0]],
@@ -113,7 +103,7 @@ def _lines(
             linewidth=1.4,
             linestyle=DASHES[number % len(DASHES)],
             color=colour(method),
-            label=labels.get(name, name).replace("$", r"\$"),
+            label=label.replace("$", r"\$"),
         )
     plain(axes)
     axes.legend(frameon=False, loc="upper left", fontsize=8.5, labelcolor=INK)

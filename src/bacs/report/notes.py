@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from bacs.report import paper
 from bacs.report.comparison import Comparison, spelt
 from bacs.report.names import counted, of_corruption, of_data
+from bacs.report.records import images_per_shift
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 
 
 def origin_note(comparison: Comparison) -> str:
     """Images, members, run and seeds behind a table."""
     records = comparison.records
-    images = sorted({record["images"] for record in records})
+    images = sorted({images_per_shift(record) for record in records})
     members = sorted({len(record["members"]) for record in records})
     seeds = sorted({record.get("seed", 0) for record in records})
     runs = {(record.get("run") or {}).get("sha256", ""): record for record in records}
     spread = "–".join(f"{number:,}" for number in dict.fromkeys((images[0], images[-1])))
     parts = [
         f"{spread} image{'s' if images[-1] != 1 else ''} a shift",
+        *([f"{counted(len(comparison.sequence), 'shift')} in one stream"] if comparison.sequence else []),
         " or ".join(counted(number, "member") for number in members),
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
     ]
@@ -48,7 +50,7 @@ def coverage_notes(comparison: Comparison) -> list[str]:
 
 def precision_note(comparison: Comparison) -> list[str]:
     """The standard error of an accuracy on one shift, where there are not several shifts to see the spread."""
-    if len(comparison.common) != 1:
+    if len(comparison.common) != 1 or comparison.sequence:  # a stream has the same images under each corruption
         return []
     images = min(record["images"] for record in comparison.records)
     share = max(entry.mean(comparison.common, "accuracy") for entry in comparison.of_kind("ensemble"))

@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from bacs.errors import RunError
+from bacs.methods.catalogue import METHODS, label_of
 from bacs.report.chapter import Chapter
 from bacs.report.figures import colour
 from bacs.report.names import counted
-from bacs.report.records import Sweep
-from bacs.report.rows import SINGLE
+from bacs.report.records import Sweep, images_per_shift
 from bacs.report.tables import Column, Table
 
 
@@ -34,8 +34,8 @@ def page(sections: Sequence[Section]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     found = {record["method"] for section in sections for record in section.sweep.records}
     # A method alone and as ensemble is one to the filter.
-    labels = {name: label.replace(" (MAP)", "") for name, label in SINGLE.items() if name in found}
-    labels |= {name: name for name in sorted(found - labels.keys())}
+    names = [name for name in METHODS if name in found] + sorted(found - METHODS.keys())
+    labels = {name: label_of(name, "single").replace(" (MAP)", "") for name in names}
     titles = [section.sweep.title for section in sections]
     return environment.from_string(_asset("page.html")).render(
         title=titles[0] if len(titles) == 1 else f"Results of {len(titles)} sweeps",
@@ -53,7 +53,7 @@ def page(sections: Sequence[Section]) -> str:
 def facts(sweep: Sweep) -> list[tuple[str, str]]:
     """What was run, as pairs of a word and its value."""
     records = sweep.records
-    images = sorted({record["images"] for record in records})
+    images = sorted({images_per_shift(record) for record in records})
     versions = Counter(tuple((record.get("versions") or {}).items()) for record in records)
     seconds = sum((record.get("seconds") or {}).get("total", 0) for record in records)
     found = [

@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from bacs.corruptions import TEST
+from bacs.metrics import Score
 
 MEMBERS = 10
 
@@ -32,6 +33,10 @@ class PaperTable:
         if not self.severities:
             return frozenset({(None, None)})
         return frozenset((corruption, severity) for corruption in TEST for severity in self.severities)
+
+    def best(self, name: str, score: Score) -> float:
+        """The best figure of a column, as printed."""
+        return score.best([float(scores[name]) for scores in self.scores.values()])
 
 
 @cache

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bacs.metrics import SCORES, Score
 from bacs.report.breakdown import BY_CORRUPTION, severity_scores
 from bacs.report.comparison import Comparison, Entry
 from bacs.report.figures import INK, MARKERS, colour, new_figure, plain
 from bacs.report.names import of_corruption
-from bacs.report.rows import COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 HATCHES = ("", "////", "....", "xxxx")
-AXIS = {"accuracy": "accuracy (%)", "nll": "NLL", "brier": "Brier", "ece": "ECE"}
 
 
 def corruption_bars(comparison: Comparison, kind: str) -> "Figure":
@@ -29,7 +28,7 @@ def corruption_bars(comparison: Comparison, kind: str) -> "Figure":
     for axes, name in zip(panels, BY_CORRUPTION, strict=True):
         for index, (entry, hatch) in enumerate(zip(entries, _hatches(entries), strict=True)):
             heights = [
-                _shown(name, entry.mean([s for s in comparison.common if s.corruption == corruption], name))
+                _shown(SCORES[name], entry.mean([s for s in comparison.common if s.corruption == corruption], name))
                 for corruption in corruptions
             ]
             places = np.arange(len(corruptions)) + (index - (len(entries) - 1) / 2) * width
@@ -42,7 +41,7 @@ def corruption_bars(comparison: Comparison, kind: str) -> "Figure":
                 edgecolor="white",
                 linewidth=0,
             )
-        axes.set_ylabel(AXIS[name])
+        axes.set_ylabel(SCORES[name].axis)
         plain(axes, "y")
         axes.tick_params(axis="x", length=0)
     names = [of_corruption(corruption) for corruption in corruptions]
@@ -60,17 +59,18 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
     entries = comparison.of_kind(kind)
     severities = comparison.severities
     figure = new_figure(figsize=(9, 10))
-    panels = figure.subplots(len(COLUMNS), 1, sharex=True)
+    panels = figure.subplots(len(SCORES), 1, sharex=True)
     width = 0.84 / len(entries)
-    for axes, name in zip(panels, COLUMNS, strict=True):
+    for axes, (name, score) in zip(panels, SCORES.items(), strict=True):
         for index, (entry, hatch) in enumerate(zip(entries, _hatches(entries), strict=True)):
             values = [
-                [_shown(name, v) for v in severity_scores(comparison, entry, severity, name)] for severity in severities
+                [_shown(score, v) for v in severity_scores(comparison, entry, severity, name)]
+                for severity in severities
             ]
             finite = [[v for v in column if np.isfinite(v)] for column in values]
             places = np.arange(len(severities)) + (index - (len(entries) - 1) / 2) * width
             _boxes(axes, finite, places, 0.8 * width, colour(entry.method), hatch)
-        axes.set_ylabel(AXIS[name])
+        axes.set_ylabel(score.axis)
         plain(axes, "y")
     panels[-1].set_xticks(np.arange(len(severities)), [str(severity) for severity in severities])
     panels[-1].set_xlim(-0.55, len(severities) - 0.45)
@@ -87,12 +87,11 @@ def accuracy_against_nll(comparison: Comparison) -> "Figure":
     if len(adapting) in (0, len(comparison.entries)):
         views = views[:1]
     panels = figure.subplots(1, len(views), squeeze=False)[0]
+    across, up = ((name, SCORES[name]) for name in ("accuracy", "nll"))
     for axes, (title, entries) in zip(panels, views, strict=True):
         for entry, hatch in zip(entries, _hatches(entries), strict=True):
-            nll = entry.mean(comparison.common, "nll")
             axes.plot(
-                100 * entry.mean(comparison.common, "accuracy"),
-                nll if np.isfinite(nll) else np.nan,
+                *(_shown(score, entry.mean(comparison.common, name)) for name, score in (across, up)),
                 marker=MARKERS.get(entry.method, "o"),
                 markersize=8 if not hatch else 5.5,
                 markerfacecolor=colour(entry.method) if entry.kind == "ensemble" else "none",
@@ -101,7 +100,8 @@ def accuracy_against_nll(comparison: Comparison) -> "Figure":
                 linestyle="",
                 label=_label(entry),
             )
-        axes.set(xlabel="accuracy (%), higher is better", ylabel="NLL, lower is better", title=title)
+        beside = [f"{score.axis}, {score.direction}" for _, score in (across, up)]
+        axes.set(xlabel=beside[0], ylabel=beside[1], title=title)
         axes.margins(0.12)
         plain(axes)
     handles, labels = panels[0].get_legend_handles_labels()
@@ -148,11 +148,9 @@ def _label(entry: Entry) -> str:
     return entry.label.replace("$", r"\$").lstrip("_")
 
 
-def _shown(name: str, value: float) -> float:
-    """Percent for accuracy; an infinite NLL has no place on an axis."""
-    if not np.isfinite(value):
-        return float("nan")
-    return 100 * value if name == "accuracy" else value
+def _shown(score: Score, value: float) -> float:
+    """The number that is drawn; an infinite NLL has no place on an axis."""
+    return score.shown(value) if np.isfinite(value) else float("nan")
 
 
 def _legend_above(figure: "Figure", entries: Sequence[Entry]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from bacs.benchmark import store
 from bacs.errors import RunError
-from bacs.report.rows import COLUMNS
+from bacs.metrics import SCORES
+from bacs.report.rows import KINDS
 
 Record = dict[str, Any]
 
@@ -64,12 +65,17 @@ def _checked(folder: Path, record: Record) -> Record:
     if record.get("error") is not None:
         return record
     try:
-        scored = {kind: _numbers(record[kind]) for kind in ("single", "ensemble")}
+        scored = {kind: _numbers(record[kind]) for kind in KINDS}
         members = [_numbers(member) for member in record["members"]]
         return record | scored | {"members": members, "images": int(record["images"])}
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{where} is not whole: {type(error).__name__} {error}") from error
 
 
+def images_per_shift(record: Record) -> int:
+    """The images of a record's shift; of a stream, of each of its shifts."""
+    return record["images"] // len(record.get("sequence") or [record["shift"]])
+
+
 def _numbers(scores: dict[str, Any]) -> dict[str, float]:
-    return {name: float(scores[name]) for name in COLUMNS}
+    return {name: float(scores[name]) for name in SCORES}

@@ -2,33 +2,28 @@
 
 import numpy as np
 
+from bacs.benchmark.cell import parts
+from bacs.metrics import SCORES
 from bacs.report import paper
 from bacs.report.comparison import Comparison, Entry
 from bacs.report.names import counted, of_data, slug
 from bacs.report.notes import coverage_notes, origin_note, paper_notes, precision_note
-from bacs.report.rows import COLUMNS
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table, scored
+from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cells_of
 
 
 def summary_table(comparison: Comparison) -> Table:
     """Mean scores over the shifts that all rows have."""
     shifts = comparison.common
     beside = paper_table(comparison)
-    cells: dict[str, list[Cell]] = {}
-    for name in COLUMNS:
+    cells = []
+    for name, score in SCORES.items():
         values = [entry.mean(shifts, name) if shifts else np.nan for entry in comparison.entries]
-        cells[name] = scored(name, values)
-    columns = [Column(heading, "here" if beside else "") for heading in COLUMNS.values()]
-    if beside:
-        columns += [Column(heading, "paper") for heading in COLUMNS.values()]
+        cells.append(cells_of(score, values))
+    groups = ("here", "paper") if beside else ("",)
+    columns = [Column(score.label, group) for group in groups for score in SCORES.values()]
     lines = [
-        Line(
-            entry.label,
-            (*(cells[name][index] for name in COLUMNS), *(_printed_in(beside, entry) if beside else ())),
-            entry.method,
-            entry.kind,
-        )
-        for index, entry in enumerate(comparison.entries)
+        Line(entry.label, (*own, *(_printed_in(beside, entry) if beside else ())), entry.method, entry.kind)
+        for entry, own in zip(comparison.entries, zip(*cells, strict=True), strict=True)
     ]
     notes = [origin_note(comparison), *coverage_notes(comparison), *precision_note(comparison)]
     if beside:
@@ -50,6 +45,8 @@ def stem(comparison: Comparison) -> str:
 def title(comparison: Comparison) -> str:
     """Data, protocol, and what the means are over."""
     name = f"{of_data(comparison.data)}, {comparison.protocol}"
+    if comparison.sequence:
+        return f"{name}, {_in_a_row(comparison)}"
     corrupted = [shift for shift in comparison.common if shift.corruption]
     if not corrupted:
         number = len(comparison.common)
@@ -62,14 +59,19 @@ def title(comparison: Comparison) -> str:
     return f"{name}, mean over {over} {'×' if whole else 'and'} {len(severities)} severities"
 
 
+def _in_a_row(comparison: Comparison) -> str:
+    """What follows each other in a stream."""
+    corruptions = counted(len({parts(name)[1] for name in comparison.sequence}), "corruption")
+    severities = comparison.severities
+    if len(severities) > 1:
+        return f"{corruptions} one after the other, mean over {len(severities)} severities"
+    return f"{corruptions} one after the other" + (f" at severity {severities[0]}" if severities else "")
+
+
 def _printed_in(table: paper.PaperTable, entry: Entry) -> list[Cell]:
     """The paper's figures of a row, the best of its whole table marked."""
     found = table.scores.get((entry.method, entry.kind, entry.variant.epochs))
     if found is None:
-        return [EMPTY] * len(COLUMNS)
-    cells = []
-    for name in COLUMNS:
-        column = [float(scores[name]) for scores in table.scores.values()]
-        leader = max(column) if name == "accuracy" else min(column)
-        cells.append(Cell(found[name], float(found[name]), float(found[name]) == leader))
-    return cells
+        return [EMPTY] * len(SCORES)
+    leaders = {name: table.best(name, score) for name, score in SCORES.items()}
+    return [Cell(found[name], float(found[name]), float(found[name]) == leaders[name]) for name in SCORES]

@@ -1,11 +1,11 @@
 """A table as data, before it is Markdown, LaTeX, CSV, HTML or lines on a terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from bacs.report.rows import formatted
+from bacs.metrics import Score
 
 
 class Cell(NamedTuple):
@@ -47,22 +47,13 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def percent_or_score(name: str, value: float) -> float:
-    """The number that `formatted` prints."""
-    return 100 * value if name in ("accuracy", "mce") else value
+def cell_of(score: Score, value: float, leader: str | None = None) -> Cell:
+    """The cell of one score; empty if there is none."""
+    return EMPTY if np.isnan(value) else Cell(score.text(value), score.shown(value), score.text(value) == leader)
 
 
-def scored(name: str, values: Sequence[float]) -> list[Cell]:
-    """Cells of one score, the best marked: the highest accuracy, the lowest of the rest.
-
-    They are compared as printed, so that equal figures are equally bold.
-    """
-    choose: Callable[[Sequence[float]], float] = max if name == "accuracy" else min
-    numbers = [value for value in values if not np.isnan(value)]
-    leader = formatted(name, choose(numbers)) if len(numbers) > 1 else None
-    return [
-        EMPTY
-        if np.isnan(value)
-        else Cell(formatted(name, value), percent_or_score(name, value), formatted(name, value) == leader)
-        for value in values
-    ]
+def cells_of(score: Score, values: Sequence[float]) -> list[Cell]:
+    """Cells of one score, the best marked. They are compared as printed, so that equal figures are equally bold."""
+    several = np.count_nonzero(~np.isnan(values)) > 1
+    leader = score.text(score.best(values)) if several else None
+    return [cell_of(score, value, leader) for value in values]

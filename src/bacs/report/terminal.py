@@ -5,18 +5,20 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from bacs.report.rows import COLUMNS, Row
-from bacs.report.tables import Column, Line, Table, scored
+from bacs.metrics import SCORES
+from bacs.report.rows import Row
+from bacs.report.tables import Column, Line, Table, cells_of
+
+ARROWS = {score.label: " ↑" if score.higher_is_better else " ↓" for score in SCORES.values()}
 
 
 def terminal_table(rows: Sequence[Row]) -> RichTable:
     """Rows and columns of the paper; the best value of each column is bold."""
-    columns = {name: scored(name, [row.scores[name] for row in rows]) for name in COLUMNS}
+    cells = [cells_of(score, [row.scores[name] for row in rows]) for name, score in SCORES.items()]
     lines = tuple(
-        Line(row.label, tuple(columns[name][index] for name in COLUMNS), row.method, row.kind)
-        for index, row in enumerate(rows)
+        Line(row.label, own, row.method, row.kind) for row, own in zip(rows, zip(*cells, strict=True), strict=True)
     )
-    return on_terminal(Table("", "", "Method", tuple(Column(heading) for heading in COLUMNS.values()), lines))
+    return on_terminal(Table("", "", "Method", tuple(Column(score.label) for score in SCORES.values()), lines))
 
 
 def fitted(table: Table, width: int) -> Table:
@@ -37,8 +39,8 @@ def on_terminal(table: Table) -> RichTable:
     shown.add_column(escape(table.stub), vertical="bottom", no_wrap=True)
     for column in table.columns:
         over = f"{column.group}\n" if column.group else ""
-        arrow = {"Acc": " ↑", "NLL": " ↓", "Brier": " ↓", "ECE": " ↓"}.get(column.heading, "")
-        shown.add_column(escape(f"{over}{column.heading}{arrow}"), justify="right", no_wrap=True)
+        heading = column.heading + ARROWS.get(column.heading, "")
+        shown.add_column(escape(f"{over}{heading}"), justify="right", no_wrap=True)
     for index, line in enumerate(table.lines):
         if index and line.block != table.lines[index - 1].block:
             shown.add_section()

@@ -1,0 +1,97 @@
+"""A cell over several shifts: one stream of all members meets them one after the other, without a reset.
+
+Of each shift the images and the members' predictions are in memory only while it passes.
+"""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bacs.agreement import observe
+from bacs.benchmark import scores
+from bacs.benchmark.cell import Cell
+from bacs.benchmark.clock import Clock
+from bacs.benchmark.scores import Judged, judge
+from bacs.data.shifts import Shift
+from bacs.data.streams import StreamBatch, stream_batches
+from bacs.ensemble import Ensemble
+from bacs.methods.catalogue import METHODS
+from bacs.methods.online import Stream, stream
+from bacs.metrics import mean_scores
+from bacs.predictive import average
+from bacs.threads import OnBatch
+
+OBSERVED = ("agreement", "confidence", "effective_classes")
+"""What a window keeps of all that is seen without labels."""
+
+
+def follow(
+    cell: Cell,
+    ensemble: Ensemble,
+    shifts: Iterable[Shift],
+    names: list[str],
+    clock: Clock,
+    on_batch: OnBatch,
+    **options: Any,
+) -> dict[str, Any]:
+    """The scores, curves and windows of a record; `shifts` are those of the cell's sequence."""
+    settings = {name: value for name, value in cell.settings.items() if name != "batch_size"}
+    running = stream(ensemble, METHODS[cell.method], seed=cell.seed, **settings, **options)
+    batches = stream_batches(shifts, batch_size=cell.settings["batch_size"], order="shuffled", seed=cell.seed)
+    windows: list[dict[str, Any]] = []
+    members: list[list[Judged]] = []  # by window and member
+    means: list[Judged] = []
+    seen: list[np.ndarray] = []  # labels, by shift
+    classes = 0
+    for name, arriving in groupby(batches, key=lambda batch: batch.shift):
+        rows, labels = step_through(running, arriving, clock, on_batch)
+        for start, end in window_bounds(len(labels), cell.window or len(labels)):
+            predictive = average(own[start:end] for own in rows)
+            members.append([judge(own[start:end], labels[start:end]) for own in rows])
+            means.append(judge(predictive.probabilities, labels[start:end]))
+            figures = observe(predictive)._asdict()
+            windows.append(
+                {
+                    "shift": name,
+                    "first": sum(map(len, seen)) + start,
+                    "images": end - start,
+                    "single": mean_scores([member.scores for member in members[-1]]),
+                    "ensemble": means[-1].scores,
+                    "observed": {figure: figures[figure] for figure in OBSERVED},
+                }
+            )
+        seen.append(labels)
+        classes = rows[0].shape[1]
+        clock.lap("scores")
+    whole = [scores.join(parts).scores for parts in zip(*members, strict=True)]
+    return scores.summary(whole, scores.join(means), np.concatenate(seen), names, classes) | {"windows": windows}
+
+
+def step_through(
+    running: Stream, batches: Iterable[StreamBatch], clock: Clock, on_batch: OnBatch
+) -> tuple[list[Tensor], np.ndarray]:
+    """The probabilities [images, classes] of each member for the images of one shift, and their labels."""
+    steps, labels = [], []
+    for batch in batches:
+        steps.append(running.step_members(batch.images))
+        assert batch.labels is not None  # images without labels are refused where they are shared
+        labels.append(batch.labels)
+        on_batch(len(batch.labels) * len(running.members))
+        clock.lap("passes")
+    return [torch.cat(parts) for parts in zip(*steps, strict=True)], np.concatenate(labels)
+
+
+def window_bounds(images: int, size: int) -> list[tuple[int, int]]:
+    """Where the windows of a shift begin and end; a rest smaller than half a window goes to the one before.
+
+    >>> window_bounds(2500, 1000), window_bounds(2499, 1000)
+    ([(0, 1000), (1000, 2000), (2000, 2500)], [(0, 1000), (1000, 2499)])
+    """
+    starts = list(range(0, images, size))
+    if len(starts) > 1 and images - starts[-1] < size / 2:
+        starts.pop()
+    return list(zip(starts, [*starts[1:], images], strict=True))

@@ -1,0 +1,155 @@
+"""How streams of several shifts went: the accuracy of each window, in the order in which the images arrived."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bacs.benchmark.cell import parts
+from bacs.metrics import SCORES
+from bacs.report.comparison import Comparison, Entry, Shift
+from bacs.report.figures import DASHES, INK, MARKERS, colour, new_figure, plain
+from bacs.report.names import counted, of_corruption, of_data
+from bacs.report.summary import stem
+from bacs.report.tables import Column, Line, Table, cell_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SCORE = "accuracy"
+MARKED = 60
+"""Windows up to which each has a mark; more would run into one another."""
+
+
+class Window(NamedTuple):
+    first: int
+    images: int
+    shift: str
+
+    @property
+    def middle(self) -> float:
+        return self.first + self.images / 2
+
+    @property
+    def corruption(self) -> str:
+        return of_corruption(parts(self.shift)[1] or self.shift)
+
+    @property
+    def severity(self) -> int | None:
+        return parts(self.shift)[2]
+
+
+def streams(comparison: Comparison) -> list[Shift]:
+    """The streams of a comparison that have windows."""
+    return [shift for shift in comparison.shifts if any(scores_over_time(e, shift) for e in comparison.entries)]
+
+
+def scores_over_time(entry: Entry, shift: Shift) -> dict[Window, float]:
+    """The accuracy of each window of a stream, the mean over seeds."""
+    found: dict[Window, list[float]] = {}
+    for record in entry.records.get(shift.name, ()):
+        for each in record.get("windows", ()):
+            window = Window(each["first"], each["images"], each["shift"])
+            found.setdefault(window, []).append(each[entry.kind][SCORE])
+    return {window: float(np.mean(values)) for window, values in sorted(found.items())}
+
+
+def name_of(comparison: Comparison, shift: Shift) -> str:
+    """The stem of the files of one stream."""
+    level = f"-{shift.severity}" if len(streams(comparison)) > 1 else ""
+    return f"{stem(comparison)}-over-time{level}"
+
+
+def caption(comparison: Comparison, shift: Shift) -> str:
+    """What the figure shows."""
+    windows = _windows(comparison, shift)
+    size = counted(max(window.images for window in windows), "image")
+    text = f"Accuracy of ensembles in windows of {size}, in the order of their arrival, without a reset."
+    if len({window.severity for window in windows}) > 1:
+        return f"{text} Thin lines: the next corruption begins. Below: its severity."
+    return f"{text} Thin lines: the next corruption begins, at severity {windows[0].severity}."
+
+
+def windows_table(comparison: Comparison, shift: Shift) -> Table:
+    """The numbers of the figure."""
+    entries = comparison.of_kind("ensemble")
+    scores = [scores_over_time(entry, shift) for entry in entries]
+    lines = tuple(
+        Line(
+            f"{window.first + 1}–{window.first + window.images}: {window.corruption}, severity {window.severity}",
+            tuple(cell_of(SCORES[SCORE], own.get(window, np.nan)) for own in scores),
+            block=window.corruption,
+        )
+        for window in _windows(comparison, shift)
+    )
+    columns = tuple(Column(entry.label, method=entry.method) for entry in entries)
+    level = f" at severity {shift.severity}" if shift.severity else ""
+    heading = f"{of_data(comparison.data)}, {comparison.protocol}{level}: {SCORES[SCORE].label} of ensembles over time"
+    return Table(name_of(comparison, shift), heading, "Images", columns, lines)
+
+
+def over_time(comparison: Comparison, shift: Shift) -> "Figure":
+    """Accuracy against images seen, a line for each row; where severities vary they are drawn below."""
+    entries, windows = comparison.of_kind("ensemble"), _windows(comparison, shift)
+    varied = len({window.severity for window in windows}) > 1
+    figure = new_figure(figsize=(9, 5.2 if varied else 4.6))
+    above, *below = np.atleast_1d(
+        figure.subplots(2 if varied else 1, sharex=True, height_ratios=(6, 1) if varied else None)
+    )
+    _draw_lines(above, entries, shift)
+    above.set_ylabel(SCORES[SCORE].axis)
+    plain(above, "y")
+    for axes in below:
+        ends = [windows[0].first, *(window.first + window.images for window in windows)]
+        axes.stairs([window.severity or 0 for window in windows], ends, fill=True, color=INK, alpha=0.35)
+        axes.set(ylabel="severity", ylim=(0, 5), yticks=(1, 3, 5))
+        plain(axes, "y")
+    for corruption, group in groupby(windows, key=lambda window: window.corruption):
+        _mark_begin([above, *below], next(iter(group)).first, corruption)
+    last = (below or [above])[-1]
+    last.set_xlim(0, windows[-1].first + windows[-1].images)
+    last.set_xlabel("images seen")
+    last.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    figure.legend(loc="outside lower center", ncols=min(len(entries), 5), frameon=False, fontsize=9, labelcolor=INK)
+    return figure
+
+
+def _draw_lines(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None:
+    drawn: list[str] = []
+    for entry in entries:
+        scores = scores_over_time(entry, shift)
+        axes.plot(
+            [window.middle for window in scores],
+            [SCORES[SCORE].shown(score) for score in scores.values()],
+            color=colour(entry.method),
+            linestyle=DASHES[drawn.count(entry.method) % len(DASHES)],
+            linewidth=1.4,
+            marker=MARKERS.get(entry.method, "o"),
+            markersize=3.5 if len(scores) <= MARKED else 0,
+            label=entry.label.replace("$", r"\$").lstrip("_"),
+        )
+        drawn.append(entry.method)
+
+
+def _mark_begin(panels: Sequence["Axes"], first: int, corruption: str) -> None:
+    """A thin line where a corruption begins, and its name above."""
+    for axes in panels if first else ():
+        axes.axvline(first, color=INK, alpha=0.35, linewidth=0.7)
+    panels[0].annotate(
+        corruption,
+        (first, 1),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, 4),
+        textcoords="offset points",
+        rotation=38,
+        rotation_mode="anchor",
+        fontsize=8.5,
+        color=INK,
+    )
+
+
+def _windows(comparison: Comparison, shift: Shift) -> list[Window]:
+    """The windows of a stream, of whichever row has them."""
+    return sorted({window for entry in comparison.entries for window in scores_over_time(entry, shift)})
