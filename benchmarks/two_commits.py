@@ -73,10 +73,10 @@ def check_out(commit: str, place: Path) -> Path:
 class Worker:
     """A process of one commit that takes steps when told."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, **variables: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", WORKER],
-            env=environment(tree),
+            env=environment(tree) | variables,
             cwd=tree,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -94,23 +94,32 @@ class Worker:
         self.process.communicate()
 
 
+def peak(tree: Path, *work) -> float:
+    """Megabytes of a process that takes three steps, with an allocator that gives back what was freed."""
+    worker = Worker(tree, MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="0")
+    _, megabytes = worker.ask(*work, 3)
+    worker.close()
+    return megabytes
+
+
 def steps(old: Path, new: Path, turns: int) -> list[dict]:
     """A row for each method, width and sharing of threads."""
     rows = []
     for width, members, threads in ((16, 1, 1), (16, 2, 2), (64, 1, 2), (64, 2, 2)):
         for method in ("tent", "bacs"):
             workers = {"old": Worker(old), "new": Worker(new)}
-            seconds, memory = {name: [] for name in workers}, {}
+            seconds: dict[str, list[float]] = {name: [] for name in workers}
             repeats = 3 if width == 16 else 1
             order = list(workers)
             for turn in range(turns + 1):
                 for name in order:
-                    took, memory[name] = workers[name].ask(method, width, members, threads, repeats)
+                    took, _ = workers[name].ask(method, width, members, threads, repeats)
                     if turn:  # the first warms up
                         seconds[name].append(took)
                 order.reverse()
             for worker in workers.values():
                 worker.close()
+            memory = {name: peak(tree, method, width, members, threads) for name, tree in (("old", old), ("new", new))}
             found = ratio(seconds["new"], seconds["old"])
             row = {"method": method, "width": width, "members": members, "threads": threads, **found._asdict()}
             rows.append(row | {"megabytes": {name: round(value) for name, value in memory.items()}})

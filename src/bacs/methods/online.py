@@ -155,13 +155,13 @@ class Stream:
 
             def step_group(group: list[int]) -> list[Tensor]:
                 movers, batches = [self._movers[i] for i in group], [images[i] for i in group]
-                return loop.step(movers, batches, self._threads if len(group) > 1 else None)
+                logits = loop.step(movers, batches, self._threads if len(group) > 1 else None)
+                mask = self.source.class_mask
+                return [probabilities(rows, mask, temperature=self.temperature).cpu() for rows in logits]
 
             groups = groups_of(len(self._movers), self._method, self.settings)
-            logits = [rows for group in self._threads.map(step_group, groups) for rows in group]
+            self._rows = [rows for group in self._threads.map(step_group, groups) for rows in group]
             self.steps += 1
-            mask = self.source.class_mask
-            self._rows = [probabilities(rows, mask, temperature=self.temperature).cpu() for rows in logits]
             self._observed = None
             return self._rows
 
