@@ -17,6 +17,7 @@ LAYERS = [
     {"data", "adaptation", "architecture"},
     {"ensemble"},
     {"methods", "training"},
+    {"control"},
     {"pretrained", "predictions"},
     {"benchmark"},
     {"report"},
@@ -73,7 +74,18 @@ def test_importing_has_no_effect_on_the_caller():
 def test_public_names_are_these():
     assert set(bacs.__all__) == {
         *("METHODS", "Architecture", "BacsError", "Ensemble", "Evaluation", "Member", "Method", "Preprocessing"),
-        *("Statistics", "Stream", "adapt", "agreement", "calibrate", "corruptions", "data", "evaluate", "load"),
+        *(
+            "Statistics",
+            "Stream",
+            "adapt",
+            "agreement",
+            "calibrate",
+            "choose",
+            "corruptions",
+            "data",
+            "evaluate",
+            "load",
+        ),
         *("metrics", "models", "objectives", "posteriors", "predict_table", "predictions", "pretrained", "stream"),
         *("temperature", "training"),
     }

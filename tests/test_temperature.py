@@ -99,6 +99,11 @@ class TestEnsembles:
         own.save(tmp_path / "run")
         again = bacs.load(tmp_path / "run")
         assert again.temperature == own.temperature
+        assert again.reference == own.reference
+        assert own.reference.agreement == pytest.approx(pairwise(list(rows)))
+        assert own.reference.ensemble_accuracy == bacs.metrics.accuracy(ensemble.predict(images), labels)
+        members = [bacs.metrics.accuracy(each, labels) for each in rows]
+        assert own.reference.member_accuracy == pytest.approx(np.mean(members))
         assert bacs.adapt(again, images).temperature == own.temperature
         assert bacs.stream(again).temperature == own.temperature
         expected = bacs.stream(ensemble, temperature=own.temperature).step(images)

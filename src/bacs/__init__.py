@@ -15,9 +15,10 @@ from bacs import (
 )
 from bacs.adaptation.statistics import Statistics
 from bacs.architecture import Architecture
+from bacs.control import adapt, choose
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import BacsError
-from bacs.methods import METHODS, Evaluation, Method, Stream, adapt, calibrate, evaluate, load, stream
+from bacs.methods import METHODS, Evaluation, Method, Stream, calibrate, evaluate, load, stream
 from bacs.predictions import predict_table
 from bacs.preprocessing import Preprocessing
 
@@ -37,6 +38,7 @@ __all__ = [
     "adapt",
     "agreement",
     "calibrate",
+    "choose",
     "corruptions",
     "data",
     "evaluate",

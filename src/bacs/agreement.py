@@ -1,8 +1,14 @@
-"""What can be seen of predictions without a label: agreement, confidence, entropies, effective classes.
+"""What can be seen of predictions without a label, and from it an estimate of how often they are right.
 
-One function, `observe`, computes it from the members' predictions; streams, summaries and figures read it.
+One function, `observe`, computes the figures from the members' predictions: agreement, confidence, entropies, classes.
+Choices, streams, summaries and reports read them.
+
+The estimate rests on one idea: to networks that were trained apart, the true label looks like the label of one more
+member. So members agree with each other about as often as each is right (Jiang et al. 2022), and a member agrees with
+what the others vote for about as often as that vote is right.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,32 +18,43 @@ from torch import Tensor
 
 from bacs.predictive import Predictive, effective_classes, predictive_entropy
 
+ROWS = 4096
+"""Images whose votes are counted at a time: a count for each class, whatever their number."""
+
 
 class Figures(NamedTuple):
-    """Of one set of predictions. Entropies are means over images, in nats."""
+    """Of one set of predictions. Entropies are means over images, in nats; None where one member is alone."""
 
-    agreement: float | None  # share of images and pairs of members with one label; None for a single member
+    agreement: float | None  # share of images and pairs of members with one label
+    vote_agreement: float | None  # share of images and members whose label is what the others vote for
+    beyond_chance: float | None  # agreement above what labels of the same shares would have by chance, 1 at most
     confidence: float  # mean probability of the predicted class
     predictive_entropy: float
     expected_entropy: float
     effective_classes: float  # exp H[mean p], from 1 to the number of classes
+    counted_classes: float  # the same of the members' labels, as they are counted
 
 
 def observe(predictive: Predictive) -> Figures:
     """What the predictions show of themselves."""
+    shares = class_shares(predictive.labels, predictive.probabilities.shape[-1])
+    agreement = of_labels(predictive.labels)
     return Figures(
-        agreement=of_labels(predictive.labels),
+        agreement=agreement,
+        vote_agreement=with_votes(predictive),
+        beyond_chance=None if agreement is None else above_chance(agreement, shares),
         confidence=float(predictive.probabilities.max(dim=-1).values.mean()),
         predictive_entropy=float(predictive_entropy(predictive).mean()),
         expected_entropy=float(predictive.expected_entropy.mean()),
         effective_classes=effective_classes(predictive.probabilities),
+        counted_classes=math.exp(float(torch.special.entr(shares).sum())),
     )
 
 
 def pairwise(member_probabilities: Sequence[Float[Tensor, "batch classes"]]) -> float:
     """Mean over images and pairs of members of [argmax p_i = argmax p_j], from 0 to 1.
 
-    Of networks that were trained apart it estimates the accuracy of one (Jiang et al. 2022).
+    Of networks that were trained apart it estimates the accuracy of one.
     """
     agreement = of_labels(torch.stack([torch.as_tensor(rows).argmax(dim=-1) for rows in member_probabilities]))
     if agreement is None:
@@ -46,12 +63,104 @@ def pairwise(member_probabilities: Sequence[Float[Tensor, "batch classes"]]) -> 
 
 
 def of_labels(labels: Int64[Tensor, "members batch"]) -> float | None:
-    """The pairwise agreement of predicted labels; None for one member, which has nobody to agree with.
+    """The pairwise agreement of predicted labels; None for one member, which has nobody to agree with."""
+    return float(per_image(labels).mean()) if len(labels) > 1 else None
 
-    1 / (k (k - 1)) sum_{i != j} [l_i = l_j], averaged over images.
-    """
+
+def per_image(labels: Int64[Tensor, "members batch"]) -> Float[Tensor, "batch"]:
+    """1 / (k (k - 1)) sum_{i != j} [l_i = l_j] of each image."""
     members = len(labels)
-    if members < 2:
+    same = sum((labels == own).sum(dim=0) for own in labels) - members
+    return torch.as_tensor(same).double() / (members * (members - 1))
+
+
+def with_votes(predictive: Predictive) -> float | None:
+    """Mean over images and members of [l_i = the vote of the others]; votes that tie are decided by the mean p.
+
+    That mean has the member itself in it, which makes up for the vote being one member short.
+    """
+    labels, rows = predictive.labels, predictive.probabilities
+    if len(labels) < 2:
         return None
-    same = (labels[:, None] == labels[None]).sum(dim=(0, 1)) - members
-    return float((same.double() / (members * (members - 1))).mean())
+    same = 0
+    for start in range(0, labels.shape[1], ROWS):
+        own, p = labels[:, start : start + ROWS], rows[start : start + ROWS]
+        votes = p / 2  # below one vote, so that it decides ties alone
+        votes.scatter_add_(1, own.T, votes.new_ones(own.T.shape))
+        for label in own:
+            votes.scatter_add_(1, label[:, None], votes.new_full((len(label), 1), -1.0))
+            same += int((votes.argmax(dim=1) == label).sum())
+            votes.scatter_add_(1, label[:, None], votes.new_ones((len(label), 1)))
+    return same / labels.numel()
+
+
+def class_shares(labels: Int64[Tensor, "members batch"], classes: int) -> Float[Tensor, "classes"]:
+    """How often each class is predicted, over images and members."""
+    return labels.flatten().bincount(minlength=classes).double() / labels.numel()
+
+
+def above_chance(agreement: float, shares: Float[Tensor, "classes"]) -> float:
+    """(a - c) / (1 - c) with c = sum_y share(y)^2: 0 for labels that are drawn by their shares, 1 for equal ones."""
+    chance = float(shares.square().sum())
+    return (agreement - chance) / (1 - chance) if chance < 1 else 0.0
+
+
+def cross_entropy(member_probabilities: Sequence[Float[Tensor, "batch classes"]]) -> float:
+    """Mean over images and ordered pairs of members of -sum_y p_i(y) log p_j(y), in nats; infinite at p_j = 0 < p_i."""
+    members = torch.stack([torch.as_tensor(rows).double() for rows in member_probabilities])
+    count = len(members)
+    if count < 2:
+        raise ValueError("member_probabilities must be those of two members or more: one has nobody to agree with")
+    total = torch.special.xlogy(members.sum(dim=0) - members, members).sum(dim=(0, 2))
+    return float(-total.mean() / (count * (count - 1)))
+
+
+class Reference(NamedTuple):
+    """Agreement and accuracy on labelled source images: how far the one tells the other for these members."""
+
+    images: int
+    agreement: float
+    vote_agreement: float
+    member_accuracy: float
+    ensemble_accuracy: float
+
+
+class Estimate(NamedTuple):
+    """Accuracy without labels; the interval should hold the truth in nine of ten cases."""
+
+    members: float  # mean accuracy of the members
+    ensemble: float
+    low: float  # of the ensemble
+    high: float
+    calibrated: bool  # on labelled source images
+
+
+SPREAD = {True: 0.025, False: 0.04}
+"""Deviation of estimate minus truth that the number of images does not explain, with a reference or without."""
+
+
+def estimate(figures: Figures, images: int, reference: Reference | None = None) -> Estimate:
+    """How often the members and their ensemble are right, from how often they agree.
+
+    With a reference, the log-odds of agreement are moved by as much as they were off on source images.
+    """
+    if figures.agreement is None or figures.vote_agreement is None:
+        raise ValueError("an estimate needs two members or more: one has nobody to agree with")
+    members, ensemble = figures.agreement, figures.vote_agreement
+    if reference is not None:
+        members = _moved(members, reference.agreement, reference.member_accuracy, reference.images)
+        ensemble = _moved(ensemble, reference.vote_agreement, reference.ensemble_accuracy, reference.images)
+    spread = SPREAD[reference is not None]
+    deviation = math.sqrt(ensemble * (1 - ensemble) / images + spread**2)
+    low, high = (min(max(ensemble + side * 1.645 * deviation, 0.0), 1.0) for side in (-1, 1))
+    return Estimate(members, ensemble, low, high, reference is not None)
+
+
+def _moved(agreement: float, there: float, accuracy_there: float, images: int) -> float:
+    """sigmoid(logit a + logit accuracy' - logit a'), with shares half an image away from 0 and 1 at least."""
+
+    def logit(share: float) -> float:
+        held = min(max(share, 0.5 / images), 1 - 0.5 / images)
+        return math.log(held / (1 - held))
+
+    return 1 / (1 + math.exp(-(logit(agreement) + logit(accuracy_there) - logit(there))))

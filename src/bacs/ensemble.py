@@ -1,7 +1,7 @@
 """Members and ensembles: the user's handles on models that carry a posterior."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from bacs import checkpoints, inputs, posteriors
 from bacs.adaptation import loop, statistics
 from bacs.adaptation.forward import try_out
 from bacs.adaptation.statistics import SOURCE, Statistics
+from bacs.agreement import Reference
 from bacs.architecture import Architecture, architecture_of
 from bacs.inputs import Images
 from bacs.layout import arranged
@@ -64,7 +65,8 @@ class Ensemble:
     """k members whose predicted probabilities are averaged.
 
     `statistics` says which batch-norm statistics predictions use, `temperature` how sure they are (softmax(z / T)),
-    `class_mask` which classes are possible, `adaptation` how the members came about if they were adapted.
+    `class_mask` which classes are possible, `reference` how often members agree and are right on source images,
+    `adaptation` how the members came about if they were adapted.
     """
 
     members: Sequence[Member]
@@ -72,6 +74,7 @@ class Ensemble:
     class_mask: Tensor | None = None
     statistics: Statistics = SOURCE
     temperature: float = 1.0
+    reference: Reference | None = None
     adaptation: dict[str, Any] | None = field(default=None)
 
     def __post_init__(self) -> None:
@@ -108,14 +111,22 @@ class Ensemble:
     ) -> Predictive:
         """As `predict`, in float64 and with what is known of the members beside their mean."""
         self.check_inputs(images, batch_size)
+        return average(self._each(images, batch_size, seed, on_batch))
+
+    def predict_members(self, images: Images, *, batch_size: int = 128, seed: int = 0) -> Tensor:
+        """Float64 probabilities [members, images, classes]: every member's, so for few images or few classes."""
+        self.check_inputs(images, batch_size)
+        return torch.stack(list(self._each(images, batch_size, seed, lambda count: None)))
+
+    def _each(self, images: Images, batch_size: int, seed: int, on_batch: OnBatch) -> Iterator[Tensor]:
+        """The probabilities of one member after another, made side by side."""
         views = inputs.views_of(images, len(self))
 
         def member_rows(index: int, on_batch: OnBatch) -> Tensor:
             return self.predict_member(index, views[index], batch_size=batch_size, seed=seed, on_batch=on_batch)
 
-        allowed = safe(images, [member.model for member in self.members])
-        with Threads(len(self), allowed=allowed) as threads:
-            return average(threads.imap(member_rows, range(len(self)), on_batch=on_batch))
+        with Threads(len(self), allowed=safe(images, [member.model for member in self.members])) as threads:
+            yield from threads.imap(member_rows, range(len(self)), on_batch=on_batch)
 
     def predict_member(
         self,
@@ -201,6 +212,7 @@ class Ensemble:
             "class_mask": None if self.class_mask is None else self.class_mask.tolist(),
             **self.statistics.as_json(),
             "temperature": self.temperature,
+            "reference": None if self.reference is None else self.reference._asdict(),
             "adaptation": self.adaptation,
             "members": entries,
         }

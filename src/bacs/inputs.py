@@ -117,6 +117,15 @@ def sample(images: Images, count: int, *, seed: int) -> Images:
     return source[chosen] if isinstance(source, Tensor) else Subset(cast(Dataset[Any], source), chosen.tolist())
 
 
+def count(images: Images) -> int:
+    """How many images there are; a DataLoader is asked for its data set, or read through."""
+    if isinstance(images, PerMember):
+        return count(images[0])
+    if isinstance(images, DataLoader):
+        return sum(len(batch) for _, batch in _loader_batches(images))
+    return _source(images)[1]
+
+
 def check_order(images: Images) -> None:
     """Raises for a shuffling DataLoader, whose predictions nobody could match to images."""
     if isinstance(images, DataLoader) and isinstance(images.sampler, RandomSampler):

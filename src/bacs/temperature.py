@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Float64
-from scipy.optimize import brentq, minimize_scalar
 from torch import Tensor
 
 from bacs.agreement import of_labels
@@ -28,6 +27,8 @@ def tempered(probabilities: Float[Tensor, "*batch classes"], temperature: float)
 
 def fit(member_probabilities: Float[Tensor, "members batch classes"], labels: Tensor) -> float:
     """argmin_T -1/n sum_j log ( 1/k sum_i p_i(y_j | x_j; T) ): the temperature of the best NLL."""
+    from scipy.optimize import minimize_scalar  # here: it is large, and most who adapt never fit a temperature
+
     labels = torch.as_tensor(labels).long()
 
     def nll(temperature: float) -> float:
@@ -45,11 +46,18 @@ def by_agreement(member_probabilities: Float[Tensor, "members batch classes"]) -
     agreement = of_labels(member_probabilities.argmax(dim=-1))
     if agreement is None:
         raise ValueError("temperature 'agreement' needs two members or more: one has nobody to agree with")
-    return _where(lambda t: float(tempered(member_probabilities, t).mean(dim=0).max(dim=-1).values.mean()) - agreement)
+    return as_confident_as(agreement, member_probabilities)
+
+
+def as_confident_as(share: float, member_probabilities: Float[Tensor, "members batch classes"]) -> float:
+    """The T at which the ensemble's mean confidence is this share; the nearest bound if there is none."""
+    return _where(lambda t: float(tempered(member_probabilities, t).mean(dim=0).max(dim=-1).values.mean()) - share)
 
 
 def _where(falling: Callable[[float], float]) -> float:
     """The zero of a falling function of temperature, or the bound that is nearer to one."""
+    from scipy.optimize import brentq
+
     if falling(LOWEST) <= 0:
         return LOWEST
     if falling(HIGHEST) >= 0:

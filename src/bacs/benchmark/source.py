@@ -25,8 +25,11 @@ def describe(run: Path) -> dict[str, Any]:
     if manifest["kind"] == "run":
         manifests = [checkpoints.read_manifest(folder) for folder in member_folders(run)]
     matter = ("members", "class_names", "class_mask", "statistics")
+    since = ("batch_weight", "temperature")  # not in the manifests of version 0.1, whose checksums stay as they were
     content = [
-        {key: each.get(key) for key in matter} | {"files": {n: f["sha256"] for n, f in each["files"].items()}}
+        {key: each.get(key) for key in matter}
+        | {key: each[key] for key in since if key in each}
+        | {"files": {n: f["sha256"] for n, f in each["files"].items()}}
         for each in manifests
     ]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

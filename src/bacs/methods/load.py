@@ -8,6 +8,7 @@ from torch import Tensor
 
 from bacs import checkpoints, posteriors
 from bacs.adaptation.statistics import Statistics
+from bacs.agreement import Reference
 from bacs.architecture import Architecture, ModelSource, build
 from bacs.ensemble import Ensemble, Member, untied
 from bacs.errors import CheckpointError
@@ -66,6 +67,7 @@ def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], s
         class_mask=None if mask is None else torch.tensor(mask),
         statistics=Statistics.from_json(manifest),
         temperature=manifest.get("temperature", 1.0),
+        reference=None if manifest.get("reference") is None else Reference(**manifest["reference"]),
         adaptation=manifest["adaptation"],
     )
 

@@ -32,11 +32,14 @@ class Observed(NamedTuple):
 
     step: int  # how many were taken, this one included
     images: int
-    agreement: float | None  # of pairs of members on a label; None for one member
+    agreement: float | None  # these as in `bacs.agreement.Figures`
+    vote_agreement: float | None
+    beyond_chance: float | None
     confidence: float
     predictive_entropy: float
     expected_entropy: float
     effective_classes: float
+    counted_classes: float
     moved: tuple[float | None, ...]  # each member's distance from home, in posterior deviations
     batch_weight: float
     learning_rate: float

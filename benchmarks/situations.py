@@ -1,0 +1,178 @@
+"""`auto` in every situation: corruptions of all severities, folders of few classes, and both.
+
+    python benchmarks/situations.py RUN --name four-resnets --data-dir DATA        # goes on where it stopped
+    python benchmarks/situations.py --tables                                       # records -> docs/auto.md
+
+Each situation is a record in results/auto/NAME: scores of vanilla, BN, BACS as the paper has it and auto, and of the
+share of batch statistics that is best by the labels. Images are of the first 5,000 of the test set; the rules of `auto`
+were settled on the others, with validation corruptions and other sets of classes.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from pages import ROOT, write_table
+
+import bacs
+from bacs.checkpoints import replace as write_whole
+from bacs.corruptions import TEST, corrupt
+from bacs.metrics import scores_of
+
+RESULTS = ROOT / "results" / "auto"
+FIRST = 5000
+COUNT = 1000
+SEVERITIES = (1, 3, 5)
+FEW = {
+    "clean": [(1,), (4, 7), (2, 5, 9), (0, 1, 2, 4, 5), (0, 2, 4, 5, 6, 7, 9)],
+    "fog/5": [(2,), (5, 9), (1, 4, 8), (2, 3, 6, 7, 9), (0, 1, 2, 3, 4, 5, 9)],
+    "gaussian_noise/5": [(4,), (0, 7), (3, 6, 9), (1, 4, 5, 7, 8), (1, 2, 4, 5, 7, 8, 9)],
+    "pixelate/3": [(9,), (2, 4), (1, 5, 7), (0, 4, 6, 8, 9), (0, 1, 3, 5, 6, 7, 9)],
+}
+SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
+METHODS = ("vanilla", "bn", "bacs", "auto")
+
+
+def names() -> list[tuple[str, str, tuple[int, ...]]]:
+    """Name, corruption with severity, and classes (none: all) of every situation; what differs most comes first."""
+    mixed = [("clean", "clean", ()), *((f"{c}/{s}", f"{c}/{s}", ()) for s in reversed(SEVERITIES) for c in TEST)]
+    few = [(f"{shift}, {len(classes)} of 10", shift, classes) for shift, sets in FEW.items() for classes in sets]
+    order = [each for pair in zip(mixed, few, strict=False) for each in pair]
+    return order + [each for each in mixed + few if each not in order]
+
+
+def pictures(test, shift: str, classes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    images, labels = np.asarray(test.images[:FIRST]), test.labels[:FIRST]
+    chosen = np.flatnonzero(np.isin(labels, classes)) if classes else np.arange(FIRST)
+    chosen = chosen[:COUNT]
+    if shift == "clean":
+        return images[chosen], labels[chosen]
+    name, severity = shift.split("/")
+    return corrupt(images[chosen], name, int(severity)), labels[chosen]
+
+
+def record(ensemble, images, labels) -> dict:
+    """Scores by method, what auto chose, and the best share of batch statistics by the labels."""
+    found: dict = {"images": len(labels), "scores": {}}
+    for method in METHODS:
+        options = {} if method in ("vanilla", "bn") else {"batch_size": 64}
+        adapted = bacs.adapt(ensemble, images, method, **options)
+        found["scores"][method] = scores_of(adapted.predict(images, batch_size=64), labels)
+        if method == "auto":
+            told = adapted.adaptation or {}
+            found["auto"] = {name: told.get(name) for name in ("reasons", "estimate", "batch_weight", "temperature")}
+    shares = {}
+    for share in SHARES:
+        under = bacs.adapt(ensemble, images, "bn", batch_weight=share)
+        shares[str(share)] = scores_of(under.predict(images, batch_size=64), labels)
+    return found | {"shares": shares}
+
+
+def mean_table(records: dict[str, dict]) -> list[str]:
+    """Markdown: means over situations, of all and by kind."""
+    kinds = {
+        "all": list(records),
+        "all classes": [name for name in records if " of 10" not in name],
+        "few classes": [name for name in records if " of 10" in name],
+    }
+    lines = [
+        "| situations | | vanilla | BN | BACS | auto | best r by labels |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for kind, chosen in kinds.items():
+        for score in ("accuracy", "nll", "ece"):
+            cells = []
+            for method in METHODS:
+                cells.append(np.mean([records[name]["scores"][method][score] for name in chosen]))
+            pick = max if score == "accuracy" else min
+            best = [pick(each[score] for each in records[name]["shares"].values()) for name in chosen]
+            texts = [bacs.metrics.SCORES[score].text(value) for value in (*cells, np.mean(best))]
+            label = bacs.metrics.SCORES[score].label
+            lines.append(f"| {kind}: {len(chosen)} | {label} | {' | '.join(texts)} |")
+    return lines
+
+
+def situation_table(records: dict[str, dict]) -> list[str]:
+    """Markdown: accuracy of every situation, and the estimate beside auto's."""
+    lines = [
+        "| situation | vanilla | BN | BACS | auto | estimated | best r by labels |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, found in records.items():
+        cells = [f"{100 * found['scores'][method]['accuracy']:.1f}" for method in METHODS]
+        guess = found["auto"]["estimate"]
+        cells.append("" if guess is None else f"{100 * guess['ensemble']:.1f}")
+        cells.append(f"{100 * max(each['accuracy'] for each in found['shares'].values()):.1f}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def claims(records: dict[str, dict]) -> list[str]:
+    """What was asked for, and what came out."""
+    accuracy = {m: np.array([r["scores"][m]["accuracy"] for r in records.values()]) for m in METHODS}
+    below = 100 * (accuracy["auto"] - accuracy["vanilla"])
+    best_fixed = np.max([accuracy[m] for m in ("vanilla", "bn", "bacs")], axis=0)
+    off = [
+        abs(r["auto"]["estimate"]["ensemble"] - r["scores"]["auto"]["accuracy"])
+        for r in records.values()
+        if r["auto"]["estimate"]
+    ]
+    nll = {m: np.mean([r["scores"][m]["nll"] for r in records.values()]) for m in METHODS}
+    return [
+        f"- worst against vanilla {below.min():+.1f} points ({(below < -1).sum()} situations below by more than 1), "
+        f"mean {below.mean():+.1f}",
+        "- against the best of vanilla, BN and BACS in each situation: "
+        f"{100 * (accuracy['auto'] - best_fixed).mean():+.1f} points in the mean",
+        f"- NLL {nll['auto']:.3f}: {nll['auto'] / nll['vanilla']:.2f} of vanilla's, BN's is {nll['bn']:.3f}",
+        f"- estimated accuracy is off by {100 * np.mean(off):.1f} points in the mean, by more than 4 in "
+        f"{np.mean(np.array(off) > 0.04) * 100:.0f} % of the situations",
+    ]
+
+
+def stored(name: str) -> dict[str, dict]:
+    """The records of an ensemble, in the order of the situations."""
+    files = {situation: RESULTS / name / f"{slug(situation)}.json" for situation, _, _ in names()}
+    return {situation: json.loads(file.read_text()) for situation, file in files.items() if file.exists()}
+
+
+def slug(situation: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in situation)
+
+
+def tables() -> dict[str, list[str]]:
+    found = {}
+    for folder in sorted(RESULTS.glob("*")):
+        records = stored(folder.name)
+        found[f"{folder.name} means"] = [*mean_table(records), "", *claims(records)]
+        found[f"{folder.name} situations"] = situation_table(records)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, nargs="?")
+    parser.add_argument("--name")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--tables", action="store_true")
+    options = parser.parse_args()
+    if options.tables:
+        for title, lines in tables().items():
+            write_table("docs/auto.md", title, lines)
+        return
+    ensemble = bacs.load(options.run)
+    test = bacs.data.load("cifar10", data_dir=options.data_dir)
+    folder = RESULTS / options.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for situation, shift, classes in names():
+        file = folder / f"{slug(situation)}.json"
+        if file.exists():
+            continue
+        found = record(ensemble, *pictures(test, shift, classes))
+        write_whole(file, (json.dumps(found, indent=1) + "\n").encode())
+        shown = {m: round(100 * s["accuracy"], 1) for m, s in found["scores"].items()}
+        print(situation, shown, found["auto"]["reasons"], flush=True)
+
+
+if __name__ == "__main__":
+    main()

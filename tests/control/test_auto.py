@@ -1,0 +1,164 @@
+"""`bacs.choose` and `method="auto"` on blobs: a shift is found and undone, and where there is none nothing is lost."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import bacs
+from bacs.control import auto
+from bacs.parameters import read
+from bacs.posteriors import flat, swag_diag
+
+CLASSES = 6
+CENTRES = 2.2 * torch.randn(CLASSES, 8, generator=torch.Generator().manual_seed(0))
+
+
+def blobs(count, seed, classes=tuple(range(CLASSES))):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.tensor(classes)[torch.randint(len(classes), (count,), generator=generator)]
+    return CENTRES[labels] + torch.randn(count, 8, generator=generator), labels
+
+
+def shifted(points):
+    """Another sensor: its own gain and offset in every channel."""
+    return points * torch.linspace(0.3, 2.5, 8) + torch.linspace(3, -3, 8)
+
+
+def trained(seed):
+    """A network with batch norm after its inputs, and a posterior of the last iterates."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        layers = nn.BatchNorm1d(8), nn.Linear(8, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, CLASSES)
+        model = nn.Sequential(*layers)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        points, labels = blobs(1200, 100 + seed)
+        state = swag_diag.init(read(model))
+        for step in range(150):
+            chosen = torch.randperm(1200)[:128]
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(points[chosen]), labels[chosen]).backward()
+            optimizer.step()
+            if step >= 120:
+                state = swag_diag.update(state, read(model))
+    return bacs.Member(model.eval(), state)
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    return bacs.Ensemble([trained(seed) for seed in range(3)])
+
+
+def accuracy(ensemble, points, labels):
+    return bacs.metrics.accuracy(ensemble.predict(points, batch_size=64), labels)
+
+
+class TestChoose:
+    def test_a_shift_of_mixed_classes_calls_for_batch_statistics_and_weights(self, ensemble):
+        points, _ = blobs(600, 1)
+        choice = bacs.choose(ensemble, shifted(points))
+        assert choice.batch_weight > 0
+        assert choice.adapts
+        assert choice.arguments["method"] == "bacs"
+        assert len(choice.candidates) == 5
+        assert "instead of" in choice.reasons[0]
+        assert f"> {choice.batch_weight:g}" in str(choice)
+
+    @pytest.mark.parametrize("classes", [(2,), (0, 4)])
+    def test_few_classes_without_a_shift_call_for_nothing(self, ensemble, classes):
+        points, _ = blobs(400, 2, classes)
+        choice = bacs.choose(ensemble, points)
+        assert (choice.batch_weight, choice.adapts) == (0.0, False)
+        assert any("few classes" in reason for reason in choice.reasons)
+
+    def test_it_looks_at_a_bounded_probe_and_costs_less_than_an_epoch_of_bacs(self, ensemble):
+        seen = []
+        own = copy.deepcopy(ensemble.members[0].model)
+        own.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
+        watched = bacs.Ensemble([replace(ensemble.members[0], model=own), *ensemble.members[1:]])
+        bacs.choose(watched, shifted(blobs(3000, 3)[0]), probe=400)
+        assert sum(seen) <= 3 * 400
+
+    def test_equal_calls_choose_the_same_and_change_nothing(self, ensemble):
+        points = shifted(blobs(300, 4)[0])
+        before = copy.deepcopy([member.model.state_dict() for member in ensemble.members])
+        assert bacs.choose(ensemble, points) == bacs.choose(ensemble, points)
+        after = [member.model.state_dict() for member in ensemble.members]
+        assert all(torch.equal(a[n], b[n]) for a, b in zip(before, after, strict=True) for n in a)
+
+    def test_where_nothing_can_be_asked_nothing_is_changed(self, ensemble):
+        points = shifted(blobs(50, 5)[0])
+        alone = bacs.Ensemble(ensemble.members[:1])
+        copies = bacs.Ensemble(
+            [replace(ensemble.members[0], model=copy.deepcopy(ensemble.members[0].model)) for _ in range(3)]
+        )
+        plain = nn.Sequential(nn.Linear(8, CLASSES)).eval()
+        without = bacs.Ensemble([bacs.Member(plain, flat.init(read(plain)))])
+        for each, reason in (
+            (alone, "a single network of rows or tokens has nobody to agree with"),
+            (copies, "members are near copies of each other"),
+            (without, "there are no batch-norm layers"),
+        ):
+            choice = bacs.choose(each, points)
+            assert (choice.batch_weight, choice.adapts) == (0.0, False)
+            assert reason in choice.reasons[0]
+        assert "one image says nothing" in bacs.choose(ensemble, points[:1]).reasons[0]
+        with pytest.raises(ValueError, match="probe must be at least 2 images, got 1"):
+            bacs.choose(ensemble, points, probe=1)
+
+
+class TestAuto:
+    def test_a_shift_is_undone(self, ensemble):
+        points, labels = blobs(600, 6)
+        before = accuracy(ensemble, shifted(points), labels)
+        adapted = bacs.adapt(ensemble, shifted(points), method="auto")
+        after = accuracy(adapted, shifted(points), labels)
+        assert after > before + 0.1
+        found = adapted.adaptation["estimate"]
+        assert found["low"] - 0.02 < after < found["high"] + 0.02
+        confidence = adapted.predict(shifted(points), batch_size=64).max(dim=1).values.mean().item()
+        assert confidence == pytest.approx(found["ensemble"], abs=0.02)
+
+    @pytest.mark.parametrize("classes", [tuple(range(CLASSES)), (1,), (0, 3), (0, 2, 5)])
+    @pytest.mark.parametrize("count", [1, 4, 16, 400])
+    def test_where_nothing_has_shifted_nothing_is_lost(self, ensemble, classes, count):
+        points, labels = blobs(count, 7, classes)
+        adapted = bacs.adapt(ensemble, points, method="auto")
+        lost = accuracy(ensemble, points, labels) - accuracy(adapted, points, labels)
+        assert lost <= max(0.01, 1 / count if count < 400 else 0)
+
+    def test_what_does_not_help_is_taken_back(self, ensemble, monkeypatch):
+        points = shifted(blobs(600, 8)[0])
+        choice = bacs.choose(ensemble, points, batch_size=64)
+        ruinous = replace(choice, arguments={"method": "bacs-no-posterior", "learning_rate": 5.0, "epochs": 3})
+        monkeypatch.setattr(auto, "choose", lambda *arguments, **options: ruinous)
+        adapted = bacs.adapt(ensemble, points, method="auto")
+        assert "were taken back" in adapted.adaptation["reasons"][-1]
+        for member, source in zip(adapted.members, ensemble.members, strict=True):
+            assert all(
+                torch.equal(a, b) for a, b in zip(member.model.parameters(), source.model.parameters(), strict=True)
+            )
+
+    def test_it_is_saved_with_its_reasons(self, ensemble, tmp_path):
+        points = shifted(blobs(300, 9)[0])
+        adapted = bacs.adapt(ensemble, points, method="auto")
+        assert adapted.adaptation["method"] == "auto"
+        assert repr(adapted).endswith("adapted by auto)")
+        assert adapted.temperature != 1
+
+    def test_what_it_chooses_is_not_given(self, ensemble):
+        with pytest.raises(ValueError, match="learning_rate must be left out with method 'auto', which chooses it"):
+            bacs.adapt(ensemble, blobs(40, 0)[0], method="auto", learning_rate=0.1)
+
+
+def test_a_single_network_asks_mirrored_pictures():
+    from small import small_member
+
+    images = torch.randn(60, 3, 12, 12, generator=torch.Generator().manual_seed(0))
+    choice = bacs.choose(bacs.Ensemble([small_member()]), images)
+    assert choice.mirrored
+    assert choice.candidates
+    p = bacs.adapt(bacs.Ensemble([small_member()]), images, method="auto").predict(images)
+    torch.testing.assert_close(p.sum(dim=1), torch.ones(60))
