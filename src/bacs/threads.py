@@ -69,7 +69,7 @@ class Threads:
         *,
         on_batch: OnBatch = lambda count: None,
     ) -> Iterator[Result]:
-        """`function(item, on_batch)` of each item, in order; at most as many results wait as items run at a time.
+        """`function(item, on_batch)` of each item, in order; at most twice as many are at hand as run at a time.
 
         `on_batch` is called by one thread at a time. It is also where members stop early, after an error or Ctrl-C, so
         a function should call the one that it is given after every batch.
@@ -89,7 +89,7 @@ class Threads:
 
         rest = iter(items)
         waiting: deque[Future[Result]] = deque()
-        waiting.extend(pool.submit(function, item, hear) for item in islice(rest, self._split[0]))
+        waiting.extend(pool.submit(function, item, hear) for item in islice(rest, 2 * self._split[0]))
         try:
             while waiting:
                 result = waiting.popleft().result()

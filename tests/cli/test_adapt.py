@@ -215,7 +215,7 @@ class TestFailures:
         def stopped(*arguments, **options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(sys.modules["bacs.cli.adapt"], "adapt_ensemble", stopped)
+        monkeypatch.setattr(sys.modules["bacs.cli.adapt"], "compare", stopped)
         code, _, err = adapt("run", "photos", "--out", "a.csv", "--overwrite")
         assert code == 130
         assert "The same command begins anew" in err

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -20,21 +20,15 @@ from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.inputs import PerMember, Reader
 from bacs.methods import METHODS, Stream, load
-from bacs.methods import adapt as adapt_ensemble
 from bacs.methods import stream as start_stream
 from bacs.methods.catalogue import find
+from bacs.methods.compare import Comparison, compare
 from bacs.methods.settings import Settings, check_epochs
 from bacs.predictions import posterior_deviations, summarise
 from bacs.predictions.screen import lines
 from bacs.predictions.table import tabulate
 from bacs.predictions.writers import check_out
-from bacs.predictive import Predictive, check_coverage, join
-
-
-class Outcome(NamedTuple):
-    before: Predictive  # of the ensemble as it was
-    after: Predictive
-    adapted: Ensemble | Stream
+from bacs.predictive import check_coverage, join
 
 
 def adapt(
@@ -284,7 +278,7 @@ def predicted(
     predict_batch_size: int,
     seed: int,
     progress: Progress,
-) -> Outcome:
+) -> Comparison:
     """Predictions before and after, and what was adapted."""
     ensemble = source.source if isinstance(source, Stream) else source
     protocol = "online" if isinstance(source, Stream) else "offline"
@@ -292,13 +286,12 @@ def predicted(
     task = progress.add_task("images x members x passes", total=passes * len(found.views) * len(found))
     shared: dict[str, Any] = {"seed": seed, "on_batch": lambda count: progress.advance(task, count)}
     views = PerMember(found.views)
-    before = ensemble.predictive(views, batch_size=predict_batch_size, **shared)
     if not isinstance(source, Stream):
-        how: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, **settings.as_json()}
-        adapted = adapt_ensemble(ensemble, views, method, **how, **shared)
-        return Outcome(before, adapted.predictive(views, batch_size=predict_batch_size, **shared), adapted)
+        how: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "predict_batch_size": predict_batch_size}
+        return compare(ensemble, views, method, settings, **how, **shared)
+    before = ensemble.predictive(views, batch_size=predict_batch_size, **shared)
     parts = []
     for _, batches in Reader(views, batch_size, seed=None).batches():
         parts.append(source.step_predictive(PerMember(batches)))
         shared["on_batch"](sum(map(len, batches)))
-    return Outcome(before, join(parts), source)
+    return Comparison(before, join(parts), source)
