@@ -95,6 +95,33 @@ def test_a_stream_in_mid_flight_goes_on_as_if_never_stopped(tmp_path, ensemble, 
     assert torch.equal(again.step(batches[0]), start[0])
 
 
+@pytest.mark.parametrize("kind", ["ensemble", "stream"])
+def test_files_of_version_0_1_still_load(tmp_path, ensemble, images, kind):
+    """What 0.1 wrote: one word for statistics, six settings, nothing of temperature, history or device."""
+    made = bacs.adapt(ensemble, images) if kind == "ensemble" else bacs.stream(ensemble, "tent", learning_rate=0.05)
+    if kind == "stream":
+        made.step(images[:20])
+    made.save(tmp_path / "old")
+    file = tmp_path / "old" / "bacs.json"
+    manifest = json.loads(file.read_text())
+    for name in ("batch_weight", "temperature", "reference"):
+        del manifest[name]
+    manifest |= {"format": 1, "statistics": "batch" if kind == "ensemble" else "source"}
+    known = ("learning_rate", "posterior_weight", "momentum", "optimizer", "posterior_step", "min_variance")
+    if kind == "stream":
+        old = manifest["stream"]
+        settings = {name: old["settings"][name] for name in known}
+        manifest["stream"] = {"method": old["method"], "steps": old["steps"], "settings": settings}
+    file.write_text(json.dumps(manifest))
+    again = bacs.load(tmp_path / "old")
+    if kind == "ensemble":
+        assert again.statistics == bacs.Statistics(1.0)
+        assert torch.equal(again.predict(images), made.predict(images))
+    else:
+        assert again.steps == 1
+        assert torch.equal(again.step(images[20:]), made.step(images[20:]))
+
+
 def test_types_other_than_float32_come_back(tmp_path):
     for dtype in (torch.float64, torch.bfloat16):
         member = small_member()

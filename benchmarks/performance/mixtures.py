@@ -39,7 +39,7 @@ def run(quick: bool) -> dict:
                 with setting.threads(threads):
                     both = {r: sides(name, ensemble, batch, r, repeats) for r in (MIXED, 1.0)}
                     named = {"mixture": both[MIXED], "batch": both[1.0]}
-                    seconds = alternate(named, turns=2 if quick else 15 if width == 16 else 7)
+                    seconds = alternate(named, turns=2 if quick else 9 if width == 16 else 5)
                 found = ratio(seconds["mixture"], seconds["batch"])
                 print(
                     f"width {width}, threads {threads}, members {members}, {name}: {found}, asked {asked}", flush=True

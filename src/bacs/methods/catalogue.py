@@ -55,6 +55,11 @@ class Method:
         return (*predicting, *adapting, *(() if self.posterior == "flat" else holding))
 
     @property
+    def needs(self) -> frozenset[str]:
+        """What its objective looks at beside a member's own logits: `peers`, `view`, both or nothing."""
+        return frozenset() if self.objective is None else objectives.needs(self.objective)
+
+    @property
     def knows_protocol(self) -> bool:
         """Whether predictions depend on how images arrive; not if nothing is adapted, not even statistics."""
         return self.adapts is not None or self.batch_weight > 0

@@ -153,8 +153,9 @@ def check_choice(
 
 
 def _needs(method: Method, settings: Settings) -> frozenset[str]:
-    objective = method.objective if settings.objective is None else settings.objective
-    return frozenset() if method.adapts is None or objective is None else objectives.needs(objective)
+    if method.adapts is None:
+        return frozenset()
+    return method.needs if settings.objective is None else objectives.needs(settings.objective)
 
 
 def with_class_mask(ensemble: Ensemble, class_mask: Tensor | None) -> Ensemble:
