@@ -148,10 +148,14 @@ def _decide(
     best = max(candidates, key=lambda row: row.score)
     better, error = probing.gain(found[best.batch_weight], anchor, source)
     who = "views of a picture" if mirrored else "members"
-    if best.batch_weight == 0 or better <= error:
+    if best.batch_weight == 0:
+        weight = 0.0
+        reasons = [f"source statistics: {who} agree best under them, in {100 * best.agreement:.1f} %"]
+    elif better <= error:
         weight = 0.0
         reasons = [
-            f"source statistics: no share of the batch's makes {who} agree better (best {better:+.3f} ± {error:.3f})"
+            f"source statistics: {who} agree better under {best.batch_weight:g} of the batch's, but by no more than "
+            f"chance ({better:+.3f} ± {error:.3f})"
         ]
     else:
         weight = best.batch_weight
