@@ -62,6 +62,9 @@ class Settings:
         check_temperature("objective_temperature", self.objective_temperature)
         if self.temperature is not None and self.temperature != AGREEMENT:
             check_temperature("temperature", self.temperature)
+        for name in ("objective_temperature", "batch_weight", "temperature"):  # a record has 1.0, whoever wrote 1
+            if isinstance(getattr(self, name), int):
+                object.__setattr__(self, name, float(getattr(self, name)))
 
     def of(self, method: Method) -> "Settings":
         """The same with nothing left open that the method's row decides."""
