@@ -1,5 +1,8 @@
 """What users see of members and ensembles."""
 
+import pytest
+import torch
+
 import bacs
 from small import small_member
 
@@ -24,3 +27,24 @@ def test_ensembles_are_told_apart_by_identity(ensemble):
     assert ensemble == ensemble
     assert ensemble != bacs.Ensemble(ensemble.members)
     assert len({ensemble, ensemble}) == 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (torch.arange(5), "class_mask must be one True or False a class"),
+        (torch.zeros(5, dtype=torch.bool), "at least one True"),
+        ([1, 0, 1, 1, 0], "class_mask must be one True or False a class"),
+        ([True, False], "class_mask must have 5 entries, as class_names has, got 2"),
+    ],
+)
+def test_a_wrong_mask_is_refused_where_it_is_given(mask, message):
+    with pytest.raises(ValueError, match=message):
+        bacs.Ensemble([small_member()], class_names=list("abcde"), class_mask=mask)
+
+
+def test_a_mask_may_be_a_list(images):
+    mask = [True, False, True, True, False]
+    p = bacs.Ensemble([small_member()], class_mask=mask).predict(images)
+    assert (p[:, ~torch.tensor(mask)] == 0).all()
+    torch.testing.assert_close(p.sum(dim=1), torch.ones(40))

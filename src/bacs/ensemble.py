@@ -85,6 +85,8 @@ class Ensemble:
             if not isinstance(member, Member):
                 raise TypeError(f"members must be bacs.Member(model, posterior), got {type(member).__name__}")
         object.__setattr__(self, "members", members)
+        if self.class_mask is not None:
+            object.__setattr__(self, "class_mask", _checked_mask(self.class_mask, self.class_names))
         if not isinstance(self.statistics, Statistics):
             raise TypeError(f"statistics must be bacs.Statistics(batch_weight), got {self.statistics!r}")
         if not (isinstance(self.temperature, (int, float)) and 0 < self.temperature < math.inf):
@@ -216,6 +218,16 @@ class Ensemble:
             "adaptation": self.adaptation,
             "members": entries,
         }
+
+
+def _checked_mask(class_mask: Any, class_names: Sequence[str] | None) -> Tensor:
+    """The mask as a tensor. Whole numbers would pick columns by number, and give wrong rows without a sign."""
+    mask = torch.as_tensor(class_mask)
+    if mask.dtype != torch.bool or mask.ndim != 1 or not mask.any():
+        raise ValueError(f"class_mask must be one True or False a class, at least one True, got {class_mask!r}")
+    if class_names is not None and len(class_names) != len(mask):
+        raise ValueError(f"class_mask must have {len(class_names)} entries, as class_names has, got {len(mask)}")
+    return mask
 
 
 def untied(model: nn.Module) -> dict[str, Tensor]:

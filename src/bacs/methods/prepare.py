@@ -160,12 +160,7 @@ def _needs(method: Method, settings: Settings) -> frozenset[str]:
 
 def with_class_mask(ensemble: Ensemble, class_mask: Tensor | None) -> Ensemble:
     """The ensemble under a mask of its own, or the one it already has."""
-    if class_mask is None:
-        return ensemble
-    mask = torch.as_tensor(class_mask)
-    if mask.dtype != torch.bool or mask.ndim != 1 or not mask.any():
-        raise ValueError(f"class_mask must be one True or False a class, at least one True, got {class_mask!r}")
-    return replace(ensemble, class_mask=mask)
+    return ensemble if class_mask is None else replace(ensemble, class_mask=class_mask)
 
 
 @torch.no_grad()
