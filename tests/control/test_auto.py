@@ -96,10 +96,13 @@ class TestChoose:
         )
         plain = nn.Sequential(nn.Linear(8, CLASSES)).eval()
         without = bacs.Ensemble([bacs.Member(plain, flat.init(read(plain)))])
+        bare = nn.Sequential(nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, CLASSES)).eval()
+        untracked = bacs.Ensemble([bacs.Member(copy.deepcopy(bare), flat.init(read(bare))) for _ in range(2)])
         for each, reason in (
             (alone, "a single network of rows or tokens has nobody to agree with"),
             (copies, "members are near copies of each other"),
             (without, "there are no batch-norm layers"),
+            (untracked, "batch norm has no statistics from training"),
         ):
             choice = bacs.choose(each, points)
             assert (choice.batch_weight, choice.adapts) == (0.0, False)

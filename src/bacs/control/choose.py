@@ -92,8 +92,11 @@ def choose(
     ensemble.check_inputs(images, batch_size)
     sampled = inputs.sample(images, probe // 2, seed=seed)
     count = inputs.count(sampled)
-    if not any(batch_norm_layers(member.model) for member in ensemble.members):
+    layers = [layer for member in ensemble.members for layer in batch_norm_layers(member.model)]
+    if not layers:
         return _leave("there are no batch-norm layers, so there are no statistics to choose", count)
+    if any(layer.running_mean is None for layer in layers):
+        return _leave("batch norm has no statistics from training, so there is nothing to choose", count)
     if count < 2:
         return _leave("one image says nothing about a shift: the ensemble predicts it as it is", count)
     mirrored = len(ensemble) == 1
