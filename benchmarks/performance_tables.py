@@ -202,7 +202,8 @@ def two_commits(record: dict) -> list[str]:
     heads = ["step", "width", "members", "threads", "time, new / old", "MB, old", "MB, new"]
     adapt = f"`bacs adapt`, five members, offline: {spread(record['adapt'])} times as fast."
     commits = f"`{record['commits']['old']}` and `{record['commits']['new']}`:"
-    return [commits, "", *grid(heads, rows), "", adapt]
+    remarks = [record["note"], ""] if "note" in record else []
+    return [commits, "", *remarks, *grid(heads, rows), "", adapt]
 
 
 # Records that are not of the suite: file, table, and the command that makes it.
