@@ -25,7 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import bacs
 from bacs import checkpoints, engine
-from bacs.methods.evaluate import member_probabilities
+from bacs.drivers.evaluate import member_probabilities
 from bacs.metrics import SCORES, mean_scores, scores_of
 from bacs.objectives import entropy
 

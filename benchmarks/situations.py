@@ -1,7 +1,9 @@
 """`auto` in every situation: corruptions of all severities, folders of few classes, and both.
 
-    python benchmarks/situations.py RUN --name four-resnets --data-dir DATA        # goes on where it stopped
-    python benchmarks/situations.py --tables                                       # records -> docs/auto.md
+    python benchmarks/situations.py RUN --name four-resnets --data-dir DATA    # goes on where it stopped
+    python benchmarks/situations.py --tables                                   # records -> docs/auto.md
+
+`--part 0 2` and `--part 1 2` in two processes share the work, with OMP_NUM_THREADS=1 a core each.
 
 Each situation is a record in results/auto/NAME: scores of vanilla, BN, BACS as the paper has it and auto, and of the
 share of batch statistics that is best by the labels. Images are of the first 5,000 of the test set; the rules of `auto`
@@ -10,6 +12,7 @@ were settled on the others, with validation corruptions and other sets of classe
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +22,13 @@ import bacs
 from bacs.checkpoints import replace as write_whole
 from bacs.corruptions import TEST, corrupt
 from bacs.metrics import scores_of
+from bacs.predictive import abstain_for
 
 RESULTS = ROOT / "results" / "auto"
 FIRST = 5000
 COUNT = 1000
+BATCH = 64
+WISHED = 0.95
 SEVERITIES = (1, 3, 5)
 FEW = {
     "clean": [(1,), (4, 7), (2, 5, 9), (0, 1, 2, 4, 5), (0, 2, 4, 5, 6, 7, 9)],
@@ -53,20 +59,38 @@ def pictures(test, shift: str, classes: tuple[int, ...]) -> tuple[np.ndarray, np
 
 
 def record(ensemble, images, labels) -> dict:
-    """Scores by method, what auto chose, and the best share of batch statistics by the labels."""
-    found: dict = {"images": len(labels), "scores": {}}
-    for method in METHODS:
-        options = {} if method in ("vanilla", "bn") else {"batch_size": 64}
-        adapted = bacs.adapt(ensemble, images, method, **options)
-        found["scores"][method] = scores_of(adapted.predict(images, batch_size=64), labels)
-        if method == "auto":
-            told = adapted.adaptation or {}
-            found["auto"] = {name: told.get(name) for name in ("reasons", "estimate", "batch_weight", "temperature")}
-    shares = {}
+    """Scores by method and by share of batch statistics, what auto chose, and what it said of itself."""
+    shares, before = {}, None
     for share in SHARES:
-        under = bacs.adapt(ensemble, images, "bn", batch_weight=share)
-        shares[str(share)] = scores_of(under.predict(images, batch_size=64), labels)
-    return found | {"shares": shares}
+        under = replace(ensemble, statistics=bacs.Statistics(share))
+        predictive = under.predictive(images, batch_size=BATCH)
+        before = predictive if share == 0 else before
+        shares[str(share)] = scores_of(predictive.probabilities, labels)
+    paper = bacs.adapt(ensemble, images, "bacs", batch_size=BATCH).predict(images, batch_size=BATCH)
+    adapted = bacs.adapt(ensemble, images, "auto", batch_size=BATCH)
+    after = adapted.predictive(images, batch_size=BATCH)
+    scores = {"vanilla": shares["0.0"], "bn": shares["1.0"], "bacs": scores_of(paper, labels)}
+    scores["auto"] = scores_of(after.probabilities, labels)
+    told = adapted.adaptation or {}
+    about = {name: told.get(name) for name in ("reasons", "estimate", "batch_weight", "temperature", "candidates")}
+    about["estimate_before"] = bacs.agreement.estimate_others(before, after)._asdict()
+    return {
+        "images": len(labels),
+        "scores": scores,
+        "shares": shares,
+        "auto": about | {"abstaining": abstaining(after.probabilities.numpy(), labels)},
+    }
+
+
+def abstaining(probabilities: np.ndarray, labels: np.ndarray) -> dict:
+    """What is answered for and how often that is right, if WISHED is to be reached by estimate."""
+    kept = ~abstain_for(probabilities.max(axis=1), WISHED)
+    right = probabilities.argmax(axis=1) == labels
+    return {
+        "wished": WISHED,
+        "answered": float(kept.mean()),
+        "accuracy": float(right[kept].mean()) if kept.any() else None,
+    }
 
 
 def mean_table(records: dict[str, dict]) -> list[str]:
@@ -154,6 +178,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("--name")
     parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--part", type=int, nargs=2, default=(0, 1), metavar=("NUMBER", "OF"))
     parser.add_argument("--tables", action="store_true")
     options = parser.parse_args()
     if options.tables:
@@ -164,7 +189,7 @@ def main() -> None:
     test = bacs.data.load("cifar10", data_dir=options.data_dir)
     folder = RESULTS / options.name
     folder.mkdir(parents=True, exist_ok=True)
-    for situation, shift, classes in names():
+    for situation, shift, classes in names()[options.part[0] :: options.part[1]]:
         file = folder / f"{slug(situation)}.json"
         if file.exists():
             continue

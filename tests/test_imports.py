@@ -18,6 +18,7 @@ LAYERS = [
     {"ensemble"},
     {"methods", "training"},
     {"control"},
+    {"drivers"},
     {"pretrained", "predictions"},
     {"benchmark"},
     {"report"},

@@ -9,7 +9,7 @@ import torch
 
 import bacs
 from bacs import temperature
-from bacs.agreement import observe, of_labels, pairwise
+from bacs.agreement import Reference, observe, of_labels, pairwise
 from bacs.predictive import average
 from small import small_member
 
@@ -53,7 +53,12 @@ def test_by_agreement_confidence_meets_it(logits):
     z, _ = logits
     found = temperature.by_agreement(z.softmax(dim=-1))
     confidence = (z / found).softmax(dim=-1).mean(dim=0).max(dim=-1).values.mean().item()
-    assert confidence == pytest.approx(pairwise(list(z.softmax(dim=-1))), abs=1e-3)
+    assert confidence == pytest.approx(observe(average(z.softmax(dim=-1).double())).vote_agreement, abs=1e-3)
+    two = z[:2].softmax(dim=-1)  # whose votes are each other's labels
+    alone = temperature.tempered(two, temperature.by_agreement(two)).mean(dim=0).max(dim=-1).values.mean().item()
+    assert alone == pytest.approx(pairwise(list(two)), abs=1e-3)
+    known = Reference(images=500, agreement=0.7, vote_agreement=0.7, member_accuracy=0.8, ensemble_accuracy=0.85)
+    assert temperature.by_agreement(two, known) < temperature.by_agreement(two)  # it is better than it agrees
 
 
 def test_members_that_always_or_never_agree_give_the_bounds():

@@ -15,10 +15,11 @@ from bacs import (
 )
 from bacs.adaptation.statistics import Statistics
 from bacs.architecture import Architecture
-from bacs.control import adapt, choose
+from bacs.control import choose
+from bacs.drivers import Evaluation, adapt, evaluate, load, stream
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import BacsError
-from bacs.methods import METHODS, Evaluation, Method, Stream, calibrate, evaluate, load, stream
+from bacs.methods import METHODS, Method, Stream, calibrate
 from bacs.predictions import predict_table
 from bacs.preprocessing import Preprocessing
 

@@ -150,10 +150,27 @@ def estimate(figures: Figures, images: int, reference: Reference | None = None) 
     if reference is not None:
         members = _moved(members, reference.agreement, reference.member_accuracy, reference.images)
         ensemble = _moved(ensemble, reference.vote_agreement, reference.ensemble_accuracy, reference.images)
-    spread = SPREAD[reference is not None]
-    deviation = math.sqrt(ensemble * (1 - ensemble) / images + spread**2)
-    low, high = (min(max(ensemble + side * 1.645 * deviation, 0.0), 1.0) for side in (-1, 1))
-    return Estimate(members, ensemble, low, high, reference is not None)
+    return Estimate(
+        members, ensemble, *_interval(ensemble, images, SPREAD[reference is not None]), reference is not None
+    )
+
+
+def estimate_others(other: Predictive, honest: Predictive, *, calibrated: bool = False) -> Estimate:
+    """The accuracy of other predictions of the same images, such as those from before an adaptation, by honest ones.
+
+    It is what honest probabilities give the labels of the others: mean_x p(y'(x) | x). Agreement among the others is
+    not asked: networks that collapsed under a shift agree, and are wrong.
+    """
+    p = honest.probabilities
+    ensemble = float(p.gather(1, other.probabilities.argmax(dim=1, keepdim=True)).mean())
+    members = float(p.gather(1, other.labels.T).mean())
+    return Estimate(members, ensemble, *_interval(ensemble, len(p), SPREAD[calibrated]), calibrated)
+
+
+def _interval(share: float, images: int, spread: float) -> tuple[float, float]:
+    """Nine of ten: what the number of images leaves open, and what it does not explain."""
+    deviation = math.sqrt(share * (1 - share) / images + spread**2)
+    return max(share - 1.645 * deviation, 0.0), min(share + 1.645 * deviation, 1.0)
 
 
 def _moved(agreement: float, there: float, accuracy_there: float, images: int) -> float:

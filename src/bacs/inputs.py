@@ -105,16 +105,32 @@ def first(images: Images) -> Tensor:
 
 
 def sample(images: Images, count: int, *, seed: int) -> Images:
-    """A seeded draw of so many images, or all of them if there are no more; a DataLoader stays whole."""
+    """A seeded draw of so many images, or all of them if there are no more; a DataLoader is read through for it."""
     if isinstance(images, PerMember):
-        return PerMember(sample(view, count, seed=seed) for view in images)
+        drawn = {id(view): sample(view, count, seed=seed) for view in images}  # one draw of a view that members share
+        return PerMember(drawn[id(view)] for view in images)
     if isinstance(images, DataLoader):
-        return images
+        return _reservoir(images, count, seed)
     source, whole = _source(images)
     if whole <= count:
         return images
     chosen = torch.randperm(whole, generator=torch.Generator().manual_seed(seed))[:count].sort().values
     return source[chosen] if isinstance(source, Tensor) else Subset(cast(Dataset[Any], source), chosen.tolist())
+
+
+def _reservoir(loader: DataLoader, count: int, seed: int) -> Tensor:
+    """A draw from batches that pass once (Vitter's algorithm R): image n takes a random place with chance count / n."""
+    generator = torch.Generator().manual_seed(seed)
+    kept: list[Tensor] = []
+    for positions, batch in _loader_batches(loader):
+        for position, image in zip(positions.tolist(), batch, strict=True):
+            if len(kept) < count:
+                kept.append(image.clone())
+                continue
+            place = int(torch.randint(position + 1, (), generator=generator))
+            if place < count:
+                kept[place] = image.clone()
+    return torch.stack(kept)
 
 
 def count(images: Images) -> int:

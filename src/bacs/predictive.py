@@ -93,6 +93,24 @@ def abstain(confidence: Float[np.ndarray, "batch"], coverage: float) -> Bool[np.
     return flags
 
 
+def abstain_for(confidence: Float[np.ndarray, "batch"], accuracy: float) -> Bool[np.ndarray, "batch"]:
+    """True for the least confident images, as few as let the others' mean confidence reach `accuracy`; maybe for all.
+
+    Of honest probabilities, mean confidence is the accuracy to be expected.
+    """
+    check_accuracy(accuracy)
+    order = np.argsort(-confidence, kind="stable")
+    means = np.cumsum(confidence[order]) / np.arange(1, len(confidence) + 1)  # falls with every image more
+    flags = np.ones(len(confidence), bool)
+    flags[order[: int((means >= accuracy).sum())]] = False
+    return flags
+
+
+def check_accuracy(accuracy: float) -> None:
+    if not 0 < accuracy < 1:
+        raise ValueError(f"accuracy must be above 0 and below 1, got {accuracy}")
+
+
 def check_coverage(coverage: float) -> None:
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")

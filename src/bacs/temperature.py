@@ -1,7 +1,7 @@
 """The temperature of predictions: softmax(z / T) of every member, then their mean. T > 1 makes them less sure.
 
-Fitted by labels where there are some. Without labels, T is chosen so that the ensemble is as confident as its members
-agree: members that were trained apart agree about as often as they are right.
+Fitted by labels where there are some. Without labels, T is chosen so that the ensemble is as confident as it is right
+by estimate: members that were trained apart agree about as often as they are right.
 
 Functions here take the members' probabilities at temperature 1, [members, batch, classes].
 """
@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from bacs.agreement import of_labels
+from bacs.agreement import Reference, estimate, observe
+from bacs.predictive import average
 
 LOWEST, HIGHEST = 0.05, 20.0
 """No temperature outside of these is ever chosen."""
@@ -41,12 +42,15 @@ def fit(member_probabilities: Float[Tensor, "members batch classes"], labels: Te
     return math.exp(float(found.x))
 
 
-def by_agreement(member_probabilities: Float[Tensor, "members batch classes"]) -> float:
-    """The T at which mean confidence equals the members' pairwise agreement; the nearest bound if there is none."""
-    agreement = of_labels(member_probabilities.argmax(dim=-1))
-    if agreement is None:
+def by_agreement(
+    member_probabilities: Float[Tensor, "members batch classes"], reference: Reference | None = None
+) -> float:
+    """The T at which the ensemble is as confident as its members' agreement says that it is right."""
+    members, images, _ = member_probabilities.shape
+    if members < 2:
         raise ValueError("temperature 'agreement' needs two members or more: one has nobody to agree with")
-    return as_confident_as(agreement, member_probabilities)
+    guess = estimate(observe(average(member_probabilities.double())), images, reference)
+    return as_confident_as(guess.ensemble, member_probabilities)
 
 
 def as_confident_as(share: float, member_probabilities: Float[Tensor, "members batch classes"]) -> float:

@@ -18,7 +18,8 @@ STATISTICS = {
     "accumulated": {"statistics": "accumulated"},
 }
 SUM = "entropy + 0.5 * consistency + 0.5 * ensemble_teacher"
-ADAPTING = [name for name, row in bacs.METHODS.items() if row.adapts]
+CHOOSING = [name for name, row in bacs.METHODS.items() if row.chooses]
+ADAPTING = [name for name, row in bacs.METHODS.items() if row.adapts and not row.chooses]
 STILL = [name for name, row in bacs.METHODS.items() if not row.adapts]
 CHOICES = [
     *product(STILL, STATISTICS, ["entropy"]),
@@ -95,6 +96,26 @@ class TestEveryChoice:
         assert torch.equal(found.float(), first)
 
 
+@pytest.mark.parametrize("method", CHOOSING)
+def test_a_method_that_chooses(pair, images, labels, method):
+    before = state(pair)
+    predictions, steps = [], []
+    for number in (1, 2, 2):
+        with threads(number):
+            predictions.append(bacs.adapt(pair, images, method, batch_size=8).predict(images, batch_size=8))
+            stream = bacs.stream(pair, method)
+            steps.append(torch.cat([stream.step(batch) for batch in images.split(8)]))
+    for found in (predictions, steps):
+        assert torch.equal(found[0], found[1])
+        assert torch.equal(found[1], found[2])
+    stream.reset()
+    assert torch.equal(steps[0], torch.cat([stream.step(batch) for batch in images.split(8)]))
+    assert equal(before, state(pair))
+    for protocol, wanted in (("offline", predictions[0]), ("online", steps[0])):
+        found = bacs.evaluate(pair, images, labels, method, protocol=protocol, batch_size=8).probabilities
+        torch.testing.assert_close(found.float(), wanted)
+
+
 def test_the_contract_covers_the_catalogue():
     assert len(CHOICES) == 2 * 5 + 3 * 5 * 5
-    assert set(ADAPTING) | set(STILL) == set(bacs.METHODS)
+    assert {*ADAPTING, *STILL, *CHOOSING} == set(bacs.METHODS)

@@ -18,9 +18,10 @@ from bacs.benchmark.clock import Clock
 from bacs.benchmark.scores import Judged, judge
 from bacs.data.shifts import Shift
 from bacs.data.streams import StreamBatch, stream_batches
+from bacs.drivers import stream
 from bacs.ensemble import Ensemble
+from bacs.methods import Stream
 from bacs.methods.catalogue import METHODS
-from bacs.methods.online import Stream, stream
 from bacs.metrics import mean_scores
 from bacs.predictive import average
 from bacs.threads import OnBatch

@@ -22,9 +22,9 @@ from bacs.benchmark.scores import judge, summary
 from bacs.benchmark.tempered import Tempered
 from bacs.benchmark.watch import Heartbeat
 from bacs.data import Shift
+from bacs.drivers.evaluate import member_probabilities
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
-from bacs.methods.evaluate import member_probabilities
 from bacs.metrics import scores_of
 from bacs.predictive import average
 from bacs.threads import OnBatch

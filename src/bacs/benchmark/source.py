@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bacs import checkpoints
+from bacs.drivers.load import load, member_folders
 from bacs.ensemble import Ensemble
 from bacs.errors import RunError
-from bacs.methods.load import load, member_folders
 
 
 def describe(run: Path) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import numpy as np
 from bacs.benchmark.cell import Cell, slug
 from bacs.benchmark.recipe import check_corrupted, check_list, settle
 from bacs.corruptions import VALIDATION
+from bacs.drivers.evaluate import PROTOCOLS
 from bacs.errors import RecipeError, RunError
 from bacs.methods.catalogue import METHODS
-from bacs.methods.evaluate import PROTOCOLS
 from bacs.metrics import SCORES
 from bacs.toml import check_keys, check_recipe, check_types, near
 from bacs.toml import read as toml_table

@@ -5,7 +5,6 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,21 +13,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from bacs import checkpoints
+from bacs.cli.source import check_save, check_settings, opened
 from bacs.data import Pictures, pictures
-from bacs.engine import Place
-from bacs.ensemble import Ensemble, Member
+from bacs.drivers import Comparison, compare
+from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember, Reader
-from bacs.methods import METHODS, Stream, load
-from bacs.methods import stream as start_stream
+from bacs.methods import METHODS, Stream
 from bacs.methods.catalogue import find
-from bacs.methods.compare import Comparison, compare
-from bacs.methods.settings import Settings, check_epochs
+from bacs.methods.settings import AGREEMENT, Settings, check_epochs
 from bacs.predictions import posterior_deviations, summarise
 from bacs.predictions.screen import lines
 from bacs.predictions.table import tabulate
 from bacs.predictions.writers import check_out
-from bacs.predictive import check_coverage, join
+from bacs.predictive import check_accuracy, check_coverage, join
 
 
 def adapt(
@@ -36,11 +33,11 @@ def adapt(
     images: Annotated[Positional[str], tyro.conf.arg(metavar="IMAGES")],
     *,
     out: Path,
-    method: Annotated[str, tyro.conf.arg(metavar="|".join(METHODS))] = "bacs",
+    method: Annotated[str, tyro.conf.arg(metavar="|".join(METHODS))] = "auto",
     online: bool = False,
     save: Path | None = None,
     epochs: float = 1,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     predict_batch_size: int | None = None,
     learning_rate: float = 1e-3,
     posterior_weight: float = 1e-4,
@@ -56,7 +53,8 @@ def adapt(
     device: str = "cpu",
     size: tuple[int, int] | None = None,
     model: str | None = None,
-    coverage: float = 0.9,
+    coverage: float | None = None,
+    accuracy: float | None = None,
     probabilities: bool = False,
     strict: bool = False,
     overwrite: bool = False,
@@ -73,11 +71,12 @@ def adapt(
         run: A saved ensemble or stream, or the folder of a training run.
         images: A folder, a glob in quotes, a picture, or a .npy, .npz, .safetensors or .parquet file.
         out: The table to write: .parquet, .csv or .jsonl.
-        method: What adapts: nothing (vanilla), batch statistics (bn), or weights too.
+        method: auto decides without labels how far to adapt; or say what adapts: nothing (vanilla), batch statistics
+            (bn), or weights too.
         online: Follow the images in their order, in one pass; else adapt to all of them first.
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
-        batch_size: Images a step, and of each batch statistic.
+        batch_size: Images a step, and of each batch statistic: 64 with auto, else 128, unless given.
         predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
         posterior_weight: The paper's beta: how strongly the posterior holds the weights.
@@ -95,7 +94,10 @@ def adapt(
         device: cpu or cuda.
         size: Height and width that the model takes, if the checkpoint does not say.
         model: Import path of a class that bacs does not know, such as package.module:Class.
-        coverage: Share of the images to answer for; the least confident others are flagged in the column abstain.
+        coverage: Share of the images to answer for, 0.9 if not given; the least confident others are flagged in the
+            column abstain.
+        accuracy: Flag as many as it takes for the others to reach this accuracy, by estimate (auto, or temperature
+            agreement).
         probabilities: Also write the probability of every class.
         strict: Stop at the first picture that cannot be read, before anything is written.
         overwrite: Replace an existing table, or the ensemble in the folder that save names.
@@ -114,23 +116,29 @@ def adapt(
         view=view,
         temperature=temperature,
     )
+    check_settings(method, settings)
     check_epochs(epochs)
     if online and epochs != 1:
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {epochs}")
     if online and predict_batch_size is not None:
         raise ValueError("predict_batch_size must be left out with online: one pass both adapts and predicts")
+    if batch_size is None:
+        batch_size = 64 if METHODS[method].chooses else 128
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if predict_batch_size is not None and predict_batch_size < 1:
         raise ValueError(f"predict_batch_size must be at least 1, got {predict_batch_size}")
     predicting = predict_batch_size or batch_size
-    check_coverage(coverage)
+    honest = METHODS[method].chooses or temperature == AGREEMENT
+    check_abstaining(coverage, accuracy, honest=honest)
     check_out(out, overwrite=overwrite)
     check_save(save, run, overwrite=overwrite)
     console = Console(stderr=True)
     try:
         source = opened(run, method, settings, online=online, device=device, size=size, model=model)
         ensemble = source.source if isinstance(source, Stream) else source
+        if accuracy is not None and len(ensemble) < 2:
+            raise ValueError("accuracy must be left out for a single network: it has nobody to agree with")
         with bars(console) as progress:
             found = read(images, ensemble, strict=strict, progress=progress)
             outcome = predicted(
@@ -144,8 +152,9 @@ def adapt(
                 seed=seed,
                 progress=progress,
             )
+        flagging = {"coverage": 0.9 if coverage is None else coverage, "accuracy": accuracy}
         table = tabulate(
-            outcome.after, index=found.index, paths=found.paths, class_names=ensemble.class_names, coverage=coverage
+            outcome.after, index=found.index, paths=found.paths, class_names=ensemble.class_names, **flagging
         )
         table.write(out, probabilities=probabilities, overwrite=overwrite)
         if save is not None:
@@ -155,8 +164,9 @@ def adapt(
         return 130
     moved = [posterior_deviations(member, METHODS[method].adapts) for member in outcome.adapted.members]
     chosen = settings.of(METHODS[method])
-    how = {"method": method, "batch_size": predicting, "batch_weight": chosen.batch_weight}
+    how = {"method": method, "batch_size": predicting, "batch_weight": chosen.batch_weight, "honest": honest}
     summary = summarise(ensemble, outcome.before, outcome.after, moved, **how)
+    reasons = decisions(outcome.adapted)
     temperature = outcome.adapted.temperature
     for path, reason in found.failures:
         print(f"skipped {path}: {reason}", file=sys.stderr)
@@ -164,82 +174,16 @@ def adapt(
     if json:
         about = {"out": str(out), "save": None if save is None else str(save), "method": method, "protocol": protocol}
         skipped = [failure._asdict() for failure in found.failures]
-        counts = {"members": len(ensemble), "ignored": found.ignored, "coverage": coverage}
-        counts |= {"settings": chosen.as_json(), "temperature": temperature}
+        counts = {"members": len(ensemble), "ignored": found.ignored, **flagging}
+        counts |= {"settings": chosen.as_json(), "temperature": temperature, "reasons": reasons}
         abstained = {"abstained": int(table.abstain.sum()), "skipped": skipped}
         print(json_format.dumps(about | counts | abstained | summary.as_json()))
     else:
         warmth = "" if temperature == 1 else f", temperature: {temperature:.3g}"
         print(f"{method}, {protocol}, members: {len(ensemble)}{warmth}")
-        print("\n".join(lines(summary, table, found)))
+        print("\n".join([*(f"  {reason}" for reason in reasons), *lines(summary, table, found)]))
         print(f"table: {out}" + ("" if save is None else f"\nadapted: {save}"))
     return 1 if found.failures else 0
-
-
-def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
-    """Raises if the adapted ensemble could not, or should not, go where it is to go."""
-    if save is None or not save.exists():
-        return
-    if save.resolve() == run.resolve():
-        raise ValueError(f"save must be another folder than the one that is adapted, got {save}")
-    if not (save / checkpoints.MANIFEST).exists():
-        if save.is_file() or any(save.iterdir()):
-            raise ValueError(f"save must be a new folder, {save} holds something else")
-        return
-    if not overwrite:
-        raise ValueError(f"save must be a new folder, {save} exists: overwrite replaces it")
-    kind = checkpoints.read_manifest(save)["kind"]
-    if kind not in ("ensemble", "stream"):
-        raise ValueError(f"save must be a new folder, {save} holds a {kind}, which is not replaced")
-
-
-def opened(
-    run: Path,
-    method: str,
-    settings: Settings,
-    *,
-    online: bool,
-    device: str,
-    size: tuple[int, int] | None,
-    model: str | None,
-) -> Ensemble | Stream:
-    """What is to be adapted: an ensemble, or online a stream that begins or goes on."""
-    Place(device=device).check()
-    found = load(run, model=model)
-    if isinstance(found, Stream):
-        return _continued(found, method, settings, online=online, device=device, size=size)
-    members = [_sized(member, size) for member in found.members]
-    if size is not None and all(a is b for a, b in zip(members, found.members, strict=True)):
-        raise ValueError(f"size must be left out: the checkpoint says what its members take, got {size}")
-    for member in members:
-        member.model.to(device)
-    ensemble = replace(found, members=members)
-    if not online:
-        return ensemble
-    return start_stream(ensemble, method, **settings.as_json())
-
-
-def _continued(
-    stream: Stream, method: str, settings: Settings, *, online: bool, device: str, size: tuple[int, int] | None
-) -> Stream:
-    """A stream that was saved goes on as it was begun; other wishes are refused rather than dropped."""
-    if not online:
-        raise ValueError("online must be given for a saved stream: it goes on with the images in their order")
-    if method != stream.method_name:
-        raise ValueError(f"method must be {stream.method_name}, with which the stream began, got {method}")
-    if settings not in (Settings(), stream.settings) and settings.of(METHODS[method]) != stream.settings:
-        raise ValueError(f"a saved stream goes on with its own settings, leave them out: {stream.settings}")
-    if device != "cpu" or size is not None:
-        raise ValueError("device and size must be left out for a saved stream")
-    return stream
-
-
-def _sized(member: Member, size: tuple[int, int] | None) -> Member:
-    """The member with a size where its checkpoint has none; never another one than it says."""
-    known = member.preprocessing
-    if size is None or known is None or known.size is not None:
-        return member
-    return replace(member, preprocessing=replace(known, size=size))
 
 
 @contextmanager
@@ -254,6 +198,28 @@ def bars(console: Console) -> Iterator[Progress]:
             yield progress
     finally:
         logger.setLevel(level)
+
+
+def decisions(adapted: Ensemble | Stream) -> list[str]:
+    """What was chosen and why; of a stream the last three times."""
+    if isinstance(adapted, Stream):
+        return [f"after step {event.step}: {event.reason}" for event in adapted.history[-3:] if event.reason]
+    return (adapted.adaptation or {}).get("reasons", [])
+
+
+def check_abstaining(coverage: float | None, accuracy: float | None, *, honest: bool) -> None:
+    """Raises for wishes that contradict each other, or that ask for more than the probabilities say."""
+    if coverage is not None:
+        check_coverage(coverage)
+    if accuracy is None:
+        return
+    check_accuracy(accuracy)
+    if coverage is not None:
+        raise ValueError("coverage must be left out with accuracy, which decides how many images are answered for")
+    if not honest:
+        raise ValueError(
+            "accuracy needs probabilities that agreement made honest: method auto, or temperature agreement"
+        )
 
 
 def read(source: str, ensemble: Ensemble, *, strict: bool, progress: Progress) -> Pictures:

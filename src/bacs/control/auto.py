@@ -1,73 +1,88 @@
-"""`method="auto"`: choose, adapt, and then ask whether it helped; what did not is taken back."""
+"""`method="auto"` offline: choose, adapt, and then ask whether it helped; what did not is taken back."""
 
 from dataclasses import replace
-from functools import wraps
 from typing import Any
+
+import torch
 
 from bacs import inputs, methods, temperature
 from bacs.agreement import Estimate, estimate, observe
 from bacs.control import probe as probing
-from bacs.control.choose import ANCHOR, PROBE, Choice, choose
+from bacs.control.candidates import ANCHOR
+from bacs.control.choose import PROBE, Choice, choose
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
-from bacs.methods.catalogue import Method
-from bacs.methods.prepare import with_class_mask
+from bacs.methods.prepare import copied, with_class_mask
 from bacs.predictive import average
 
-AUTO = "auto"
 TAKEN = ("epochs", "batch_size", "class_mask", "seed", "device", "compile", "on_batch")
 """Arguments of `bacs.adapt` that leave something to choose."""
 
+BACK = (1.0, 0.5)
+"""Parts of the way from home that are asked for, one after the other, before all of it is taken back."""
 
-@wraps(methods.adapt)
-def adapt(ensemble: Ensemble, images: Images, method: str | Method = "bacs", **arguments: Any) -> Ensemble:
-    if method != AUTO:
-        return methods.adapt(ensemble, images, method, **arguments)
+
+def check_taken(arguments: dict[str, Any], taken: tuple[str, ...] = TAKEN) -> None:
     for name in arguments:
-        if name not in TAKEN:
+        if name not in taken:
             raise ValueError(f"{name} must be left out with method 'auto', which chooses it")
-    return adapt_by_choice(ensemble, images, **arguments)
 
 
 def adapt_by_choice(ensemble: Ensemble, images: Images, **given: Any) -> Ensemble:
     """The ensemble under what `choose` chose, if that is better than what it came from by the members' own word."""
-    arguments: dict[str, Any] = {"batch_size": 64, "seed": 0} | given
-    size, seed = arguments["batch_size"], arguments["seed"]
+    check_taken(given)
+    arguments: dict[str, Any] = {"epochs": 1, "batch_size": 64, "seed": 0} | given
+    how = {"batch_size": arguments["batch_size"], "seed": arguments["seed"]}
     source = with_class_mask(ensemble, arguments.get("class_mask"))
-    choice = choose(source, images, epochs=arguments.get("epochs", 1), batch_size=size, seed=seed)
-    device = {"device": arguments.get("device")}
-    still = methods.adapt(source, images, "bn", batch_weight=choice.batch_weight, batch_size=size, seed=seed, **device)
-    result, reasons = still, list(choice.reasons)
+    choice = choose(source, images, epochs=arguments["epochs"], **how)
+    still = methods.adapt(source, images, "bn", batch_weight=choice.batch_weight, **how, device=arguments.get("device"))
+    result, reasons = still, choice.reasons
     if choice.adapts:
         adapted = methods.adapt(source, images, **arguments | choice.arguments)
-        sampled = inputs.sample(images, PROBE // 2, seed=seed)
-        after = probing.look(adapted, sampled, batch_size=size, seed=seed, mirrored=choice.mirrored)
-        better, _ = probing.gain(after, choice.seen[ANCHOR], choice.seen[choice.batch_weight])
-        if better > 0:
-            result = adapted
-            reasons.append(f"adapted weights agree better ({better:+.3f}) and are kept")
-        else:
-            reasons.append(f"adapted weights agree no better ({better:+.3f}) and were taken back")
-    return _tempered(result, images, choice, tuple(reasons), size, seed)
-
-
-def _tempered(
-    result: Ensemble, images: Images, choice: Choice, reasons: tuple[str, ...], size: int, seed: int
-) -> Ensemble:
-    """The ensemble at the temperature at which it is as confident as it is estimated to be right."""
-    about: dict[str, Any] = {"method": AUTO, "reasons": list(reasons), "batch_weight": choice.batch_weight}
+        result, reason = check(still, adapted, images, choice, **how)
+        reasons = *reasons, reason
+    about: dict[str, Any] = {"method": "auto", "reasons": list(reasons), "batch_weight": result.statistics.batch_weight}
     about |= {"candidates": [vars(row) for row in choice.candidates]}
-    known = dict(result.adaptation or {})
     if len(result) > 1 and choice.candidates:
-        guess, warmth = confident_as_right(result, images, size, seed)
+        guess, warmth = confident_as_right(result, images, **how)
         result = replace(result, temperature=warmth)
         about |= {"estimate": guess._asdict(), "temperature": warmth}
-    return replace(result, adaptation=known | about)
+    return replace(result, adaptation=dict(result.adaptation or {}) | about)
 
 
-def confident_as_right(result: Ensemble, images: Images, size: int, seed: int) -> tuple[Estimate, float]:
+def check(
+    still: Ensemble, adapted: Ensemble, images: Images, choice: Choice, *, batch_size: int, seed: int
+) -> tuple[Ensemble, str]:
+    """As much of the adapted weights as agrees better than statistics alone do: all of the way, half of it, or none."""
+    sampled = inputs.sample(images, choice.images, seed=seed)
+    gains = []
+    for part in BACK:
+        result = adapted if part == 1 else part_of_the_way(still, adapted, part)
+        seen = probing.look(result, sampled, batch_size=batch_size, seed=seed, mirrored=choice.mirrored)
+        better, _ = probing.gain(seen, choice.seen[ANCHOR], choice.seen[choice.batch_weight])
+        gains.append(f"{better:+.3f}")
+        if better > 0:
+            kept = (
+                "and are kept" if part == 1 else f"at {part:g} of their way, and are kept there ({gains[0]} at its end)"
+            )
+            return result, f"adapted weights agree better ({better:+.3f}) {kept}"
+    return still, f"adapted weights agree no better ({', '.join(gains)}) and were taken back"
+
+
+@torch.no_grad()
+def part_of_the_way(home: Ensemble, adapted: Ensemble, part: float) -> Ensemble:
+    """Weights (1 - part) home + part adapted."""
+    members = [copied(member, None) for member in adapted.members]
+    for member, start in zip(members, home.members, strict=True):
+        for own, theirs in zip(member.model.parameters(), start.model.parameters(), strict=True):
+            if not torch.equal(own, theirs):  # a constant may be expanded, which cannot be written to
+                own.copy_(torch.lerp(theirs.to(own), own, part))
+    return replace(adapted, members=members)
+
+
+def confident_as_right(result: Ensemble, images: Images, *, batch_size: int, seed: int) -> tuple[Estimate, float]:
     """The estimated accuracy, and the temperature at which mean confidence equals that of the ensemble."""
     sampled = inputs.sample(images, PROBE, seed=seed)
-    rows = replace(result, temperature=1.0).predict_members(sampled, batch_size=size, seed=seed)
+    rows = replace(result, temperature=1.0).predict_members(sampled, batch_size=batch_size, seed=seed)
     guess = estimate(observe(average(rows)), rows.shape[1], result.reference)
-    return guess, temperature.as_confident_as(guess.ensemble, rows)
+    return guess, temperature.by_agreement(rows, result.reference)

@@ -10,55 +10,79 @@ change a little: under a small share of batch statistics (the anchor) a folder o
 collapse has spread over all classes. So candidates pay for predicting other classes than the anchor does.
 """
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from bacs import inputs
-from bacs.agreement import Figures, class_shares, observe, per_image
+from bacs.agreement import class_shares, per_image
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images, PerMember
 from bacs.predictive import Predictive
 
 PENALTY = 0.2
 NEAR_COPIES = 0.998
-"""Members that agree more often than this on any candidate are near copies: their agreement tells nothing."""
+"""Members that agree more often than this on every candidate are near copies: their agreement tells nothing."""
 
 
 class Seen(NamedTuple):
-    """Predictions of the probe, and what they show. A single network is a pair: each picture and its mirror image."""
+    """The labels of those who are asked whether they agree: members, or a network and its view of mirrored pictures."""
 
-    predictive: Predictive  # labels are those that are asked whether they agree
-    figures: Figures
-    shares: Tensor  # of the classes, among the labels
+    labels: Int64[Tensor, "voters images"]
+    classes: int
+    confidence: float  # mean, of the ensemble
 
     @property
-    def agreement_per_image(self) -> Tensor:
-        return per_image(self.predictive.labels)
+    def agreement_per_image(self) -> Float[Tensor, "images"]:
+        return per_image(self.labels)
+
+    @property
+    def agreement(self) -> float:
+        return float(self.agreement_per_image.mean())
+
+    @property
+    def shares(self) -> Float[Tensor, "classes"]:
+        return class_shares(self.labels, self.classes)
+
+    @property
+    def counted_classes(self) -> float:
+        """exp H of the classes as they are counted."""
+        return math.exp(float(torch.special.entr(self.shares).sum()))
+
+
+def seen_in(predictive: Predictive) -> Seen:
+    """What members show of themselves in predictions that were made already."""
+    p = predictive.probabilities
+    return Seen(predictive.labels, p.shape[1], float(p.max(dim=1).values.mean()))
 
 
 def look(ensemble: Ensemble, probe: Images, *, batch_size: int, seed: int, mirrored: bool) -> Seen:
-    """What the ensemble shows on the probe; `mirrored` asks each member and its view of mirrored pictures."""
+    """What the ensemble shows on the probe; `mirrored` asks its first member twice, also of mirror images."""
     options = {"batch_size": batch_size, "seed": seed}
-    predictive = ensemble.predictive(probe, **options)
-    if mirrored:
-        other = ensemble.predictive(mirror(ensemble, probe), **options)
-        both = torch.cat([predictive.labels, other.labels])
-        predictive = Predictive(predictive.probabilities, predictive.expected_entropy, both)
-    shares = class_shares(predictive.labels, predictive.probabilities.shape[1])
-    return Seen(predictive, observe(predictive), shares)
+    if not mirrored:
+        return seen_in(ensemble.predictive(probe, **options))
+    alone = replace(ensemble, members=ensemble.members[:1])
+    own = probe[0] if isinstance(probe, PerMember) else probe
+    seen, other = alone.predictive(own, **options), alone.predictive(mirror(own), **options)
+    return seen_in(seen)._replace(labels=torch.cat([seen.labels, other.labels]))
 
 
-def mirror(ensemble: Ensemble, probe: Images) -> PerMember:
+def join(parts: Sequence[Seen]) -> Seen:
+    """What was seen of several batches, together."""
+    counts = [part.labels.shape[1] for part in parts]
+    confidence = sum(part.confidence * count for part, count in zip(parts, counts, strict=True)) / sum(counts)
+    return Seen(torch.cat([part.labels for part in parts], dim=1), parts[0].classes, confidence)
+
+
+def mirror(probe: Images) -> Tensor:
     """The probe mirrored left to right: uint8 NHWC, or floats NCHW."""
-    views = inputs.views_of(probe, len(ensemble))
-    flipped = {id(view): _flipped(view) for view in views}
-    return PerMember(flipped[id(view)] for view in views)
-
-
-def _flipped(view: Images) -> Tensor:
-    images = torch.cat([batch for _, batch in inputs.batches(view, 256)])
+    images = torch.cat([batch for _, batch in inputs.batches(probe, 256)])
     return images.flip(-2 if images.dtype == torch.uint8 else -1)
 
 
@@ -70,14 +94,13 @@ def can_be_mirrored(probe: Images) -> bool:
 
 def drift(seen: Seen, anchor: Seen) -> float:
     """KL( shares || shares of the anchor ) in nats; a class that the anchor never names counts as half an image."""
-    held = anchor.shares + 0.5 / anchor.predictive.labels.shape[1]
+    held = anchor.shares + 0.5 / anchor.labels.shape[1]
     return float(torch.special.xlogy(seen.shares, seen.shares / (held / held.sum())).sum())
 
 
 def score(seen: Seen, anchor: Seen) -> float:
     """Agreement less PENALTY times drift."""
-    assert seen.figures.agreement is not None
-    return seen.figures.agreement - PENALTY * drift(seen, anchor)
+    return seen.agreement - PENALTY * drift(seen, anchor)
 
 
 def gain(seen: Seen, anchor: Seen, over: Seen) -> tuple[float, float]:
@@ -86,3 +109,14 @@ def gain(seen: Seen, anchor: Seen, over: Seen) -> tuple[float, float]:
     count = len(differences)
     error = float(differences.std()) / count**0.5 if count > 1 else float("inf")
     return score(seen, anchor) - score(over, anchor), max(error, 0.5 / count)
+
+
+@cache
+def even(images: int, classes: int) -> float:
+    """The counted classes of so many images if all classes were equally frequent: fewer than there are, as draws vary.
+
+    >>> round(even(64, 10), 1), round(even(512, 1000))
+    (9.4, 405)
+    """
+    drawn = torch.randint(classes, (1, images), generator=torch.Generator().manual_seed(0))
+    return Seen(drawn, classes, 0.0).counted_classes

@@ -1,10 +1,8 @@
-"""Methods of the paper over an ensemble: adapt (offline), stream (online), evaluate, load."""
+"""Methods over an ensemble, each with its settings given: rows, adapt (offline), stream (online), calibrate."""
 
 from bacs.methods.calibrate import calibrate
 from bacs.methods.catalogue import METHODS, Method
-from bacs.methods.evaluate import Evaluation, evaluate
-from bacs.methods.load import load
 from bacs.methods.offline import adapt
 from bacs.methods.online import Stream, stream
 
-__all__ = ["METHODS", "Evaluation", "Method", "Stream", "adapt", "calibrate", "evaluate", "load", "stream"]
+__all__ = ["METHODS", "Method", "Stream", "adapt", "calibrate", "stream"]

@@ -30,14 +30,14 @@ def calibrate(
     Labels belong to images that the members have not learnt from: those they have learnt, they know too well. How often
     members agree and are right there is kept as the ensemble's `reference`, for estimates of accuracy elsewhere.
     Without labels a seeded draw of the images is enough, and the temperature is the one at which the ensemble is as
-    confident as its members agree.
+    confident as it is right by its members' agreement (`bacs.agreement.estimate`).
     """
     if labels is None and len(ensemble) < 2:
         raise ValueError("labels must be given for a single member: it has nobody to agree with")
     probe = inputs.sample(images, PROBE, seed=seed) if labels is None else images
     rows = replace(ensemble, temperature=1.0).predict_members(probe, batch_size=batch_size, seed=seed)
     if labels is None:
-        return replace(ensemble, temperature=temperature.by_agreement(rows))
+        return replace(ensemble, temperature=temperature.by_agreement(rows, ensemble.reference))
     known = torch.as_tensor(labels)
     if known.shape != rows.shape[1:2]:
         raise ValueError(f"labels must be one class per image, shape [{rows.shape[1]}], got {list(known.shape)}")

@@ -29,6 +29,7 @@ class Method:
     batch_weight: float = 1.0
     objective: str | Objective | None = None
     posterior: Literal["flat", "member"] | None = None
+    chooses: bool = False  # the images decide, without labels, how much of the row is done (`bacs.choose`)
     label: str = field(default="", compare=False)  # of single models in tables
     ensemble_label: str = field(default="", compare=False)
 
@@ -47,6 +48,8 @@ class Method:
     @property
     def uses(self) -> tuple[str, ...]:
         """The settings that its predictions depend on."""
+        if self.chooses:
+            return ("batch_size",)
         predicting = ("batch_size", "batch_weight", "statistics", "temperature")
         if self.adapts is None:
             return predicting
@@ -65,7 +68,10 @@ class Method:
         return self.adapts is not None or self.batch_weight > 0
 
     def passes(self, protocol: str, epochs: int | float) -> int | float:
-        """How often each image meets each member: to adapt, and offline once more to predict."""
+        """How often each image meets each member: to adapt, and offline once more to predict.
+
+        What `auto` asks a probe of the images comes on top: it does not grow with their number.
+        """
         return epochs + 1 if protocol == "offline" and self.adapts is not None else 1
 
     def cost(self, protocol: str, epochs: int | float) -> int | float:
@@ -89,6 +95,14 @@ METHODS: dict[str, Method] = {
         posterior="flat",
         label="BACS (MAP) - posterior",
         ensemble_label="BACS - posterior",
+    ),
+    "auto": Method(
+        adapts="all",
+        objective="information_maximisation",
+        posterior="member",
+        chooses=True,
+        label="Auto",
+        ensemble_label="Auto Ensemble",
     ),
 }
 

@@ -1,6 +1,5 @@
 """`bacs.stream`: the online protocol. One pass; each batch is predicted and adapted to as it arrives."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
@@ -20,8 +19,10 @@ from bacs.methods import live
 from bacs.methods.catalogue import METHODS, Method, find
 from bacs.methods.moved import posterior_deviations
 from bacs.methods.prepare import check_choice, groups_of, mover_for, with_class_mask, working_copy
+from bacs.methods.recent import Recent
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.predictive import Predictive, average
+from bacs.temperature import tempered
 from bacs.threads import Threads, safe
 
 PARTS = ("weights", "statistics", "optimizer")
@@ -89,7 +90,7 @@ class Stream:
                 self._look_back()
                 for mover, member in zip(self._movers, self.source.members, strict=True):
                     live.go_back(mover, member, parts)
-                self.history.append(Event(self.steps, {"reset": list(parts)}, reason))
+                self.note({"reset": list(parts)}, reason)
                 return
             self.steps = 0
             self.history: list[Event] = []
@@ -98,6 +99,7 @@ class Stream:
             self._members = [working_copy(member, self.device) for member in self.source.members]
             self._threads = Threads(len(self._members), allowed=safe(PerMember(), [own.model for own in self._members]))
             self._movers: list[Mover] = []
+            self._recent = Recent()
             self._probe: list[Tensor] | None = None  # a few images, to try later choices on
             self._follow(*self._start)
 
@@ -116,7 +118,7 @@ class Stream:
             after = {"method": self.method_name, **self.settings.as_json()}
             what = {name: [before[name], value] for name, value in after.items() if value != before[name]}
             if what:
-                self.history.append(Event(self.steps, what, reason))
+                self.note(what, reason)
 
     def _follow(self, method: str | Method, given: Settings) -> None:
         """Goes on by this method and these settings; raises before any change."""
@@ -160,18 +162,25 @@ class Stream:
                 movers, batches = [self._movers[i] for i in group], [images[i] for i in group]
                 logits = loop.step(movers, batches, self._threads if len(group) > 1 else None)
                 mask = self.source.class_mask
-                return [probabilities(rows, mask, temperature=self.temperature).cpu() for rows in logits]
+                return [probabilities(rows, mask, temperature=warmth).cpu() for rows in logits]
 
+            follows = self.settings.temperature == AGREEMENT
+            warmth = 1.0 if follows else self.temperature
             groups = groups_of(len(self._movers), self._method, self.settings)
             self._rows = [rows for group in self._threads.map(step_group, groups) for rows in group]
+            if follows:
+                self._recent.add(self._rows, self.source.reference)
+                self._rows = [tempered(rows, self.temperature) for rows in self._rows]
             self.steps += 1
             self._observed = None
             return self._rows
 
     @property
     def temperature(self) -> float:
-        """Of the predictions: as given, else the ensemble's own."""
+        """Of the predictions: as given, by the agreement of the last images, else the ensemble's own."""
         given = self.settings.temperature
+        if given == AGREEMENT:
+            return self._recent.temperature
         return self.source.temperature if given is None else float(given)
 
     @property
@@ -185,6 +194,15 @@ class Stream:
         with self._turn:
             self._look_back()
             return self._observed
+
+    @property
+    def begun_with(self) -> str:
+        """The method that it was made with."""
+        return find(self._start[0])[0]
+
+    def note(self, what: dict[str, Any], reason: str) -> None:
+        """Adds a decision to `history`."""
+        self.history.append(Event(self.steps, what, reason))
 
     def _look_back(self) -> None:
         """Computes what the last step saw, before anything else becomes of weights and settings."""
@@ -222,21 +240,33 @@ class Stream:
                 "seed": self.seed,
                 "observed": None if seen is None else seen._asdict(),
                 "history": [event._asdict() for event in self.history],
+                **self.describe_state(),
             }
             kept = checkpoints.still_there(path, self._written)
             manifest, tensors = self.source.describe(), {} if kept else self.source.tensors()
             tensors |= {f"live-{index}": live.pack(mover) for index, mover in enumerate(self._movers)}
+            tensors |= {f"live-{name}": group for name, group in self.pack_state().items()}
             entries = checkpoints.write(path, manifest | {"kind": "stream", "stream": about}, tensors, kept=kept)
             self._written = {name: entry for name, entry in entries.items() if not name.startswith("live-")}
 
-    def resume(self, about: dict[str, Any], tensors: Sequence[dict[str, Tensor]]) -> None:
+    def describe_state(self) -> dict[str, Any]:
+        """What a stream knows beside its members, for the manifest of a saved one."""
+        return {"recent": self._recent.describe()}
+
+    def pack_state(self) -> dict[str, dict[str, Tensor]]:
+        """The tensors of the same, in groups that are not empty."""
+        return {name: group for name, group in {"recent": self._recent.pack()}.items() if group}
+
+    def resume(self, about: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> None:
         """Takes over what `save` wrote: the choices in force, and each member as it stood."""
         with self._turn:
             self._follow(about["method"], Settings(**about["settings"]))
             self.steps = about["steps"]
-            for mover, saved in zip(self._movers, tensors, strict=True):
-                live.unpack(mover, saved)
+            for index, mover in enumerate(self._movers):
+                live.unpack(mover, tensors[f"live-{index}"])
                 mover.steps = self.steps
+            if "recent" in about:
+                self._recent.unpack(about["recent"], tensors.get("live-recent", {}))
             self.history = [Event(**event) for event in about.get("history", [])]
             seen = about.get("observed")
             self._observed = None if seen is None else Observed(**seen | {"moved": tuple(seen["moved"])})
@@ -247,8 +277,6 @@ def settled(ensemble: Ensemble, method: Method, given: Settings, probe: list[Ten
     chosen = given.of(method)
     if chosen.statistics == "accumulated":
         raise ValueError("statistics must not be 'accumulated' for a stream, which has no end: 'running' follows it")
-    if chosen.temperature == AGREEMENT:
-        raise ValueError(f"temperature must be a number for a stream, got {AGREEMENT!r}: bacs.adapt chooses by it")
     check_choice(ensemble, method, chosen, probe)
     return chosen
 
@@ -268,7 +296,7 @@ def stream(
     batch_weight: float | None = None,
     statistics: str = "source",
     view: str = "mirrored",
-    temperature: float | None = None,
+    temperature: float | str | None = None,
     class_mask: Tensor | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,
@@ -277,7 +305,7 @@ def stream(
     """A stream that predicts and adapts batch by batch; arguments as in `bacs.adapt`.
 
     `statistics="running"` suits batches of 1 to 16 images: averages that begin at the source statistics take in a share
-    `batch_weight` of each batch (0.1 if left out).
+    `batch_weight` of each batch (0.1 if left out). `temperature="agreement"` follows the last 512 images.
     """
     settings = Settings(
         learning_rate=learning_rate,

@@ -18,7 +18,7 @@ from bacs.adaptation.views import check_view
 from bacs.ensemble import Ensemble, Member
 from bacs.layout import arrange, layout_of
 from bacs.methods.catalogue import Method
-from bacs.methods.settings import Settings
+from bacs.methods.settings import AGREEMENT, Settings
 from bacs.parameters import batch_norm_layers, select
 from bacs.posteriors import gaussian as normal
 from bacs.types import Params
@@ -142,6 +142,8 @@ def check_choice(
     `batches`: a few images for each member, if there are some already.
     """
     needs = _needs(method, settings)
+    if settings.temperature == AGREEMENT and len(ensemble) < 2:
+        raise ValueError(f"temperature {AGREEMENT!r} needs two members or more: one has nobody to agree with")
     if "peers" in needs and len(ensemble) < 2:
         named = settings.objective or "of the method"
         raise ValueError(f"objective {named!r} looks at other members: it needs two or more, got an ensemble of one")

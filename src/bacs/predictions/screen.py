@@ -1,5 +1,6 @@
 """The summary of an adaptation as lines for the screen."""
 
+from bacs.agreement import Estimate
 from bacs.data import Pictures
 from bacs.predictions.summary import Summary
 from bacs.predictions.table import Table
@@ -21,12 +22,20 @@ def lines(summary: Summary, table: Table, found: Pictures) -> list[str]:
     for name, field in (("mean confidence", "confidence"), ("effective classes", "effective_classes")):
         before, after = getattr(summary.before, field), getattr(summary.after, field)
         text.append(f"{name:<{width}} {before:>8.3f} {after:>8.3f}")
+    if summary.estimated is not None:
+        text.append(
+            f"estimated accuracy {_range(summary.estimated.before)} before, {_range(summary.estimated.after)} after"
+        )
     text.append(f"weights moved, in posterior standard deviations: {_distances(summary)}")
     flagged = int(table.abstain.sum())
     text.append(f"images: {summary.images}, flagged to abstain: {flagged}")
     if found.failures or found.ignored:
         text.append(f"pictures skipped: {len(found.failures)}, other files in the folder: {found.ignored}")
     return text + [f"warning: {warning}" for warning in summary.warnings]
+
+
+def _range(guess: Estimate) -> str:
+    return f"{100 * guess.ensemble:.0f} % ({100 * guess.low:.0f} to {100 * guess.high:.0f})"
 
 
 def _distances(summary: Summary) -> str:

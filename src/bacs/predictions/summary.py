@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bacs.agreement import Figures, observe
+from bacs.agreement import Estimate, Figures, estimate, estimate_others, observe
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
 from bacs.parameters import batch_norm_layers
@@ -32,9 +32,30 @@ class Summary:
     after: Figures
     moved: tuple[float | None, ...]  # by member, in posterior standard deviations
     warnings: tuple[str, ...]
+    estimated: "Estimated | None" = None  # where probabilities are honest enough to say
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"before": self.before._asdict(), "after": self.after._asdict()}
+        figures = {"before": self.before._asdict(), "after": self.after._asdict()}
+        guesses = None if self.estimated is None else {n: e._asdict() for n, e in self.estimated._asdict().items()}
+        return asdict(self) | figures | {"estimated": guesses}
+
+
+class Estimated(NamedTuple):
+    """Accuracy without labels."""
+
+    before: Estimate
+    after: Estimate
+
+
+def estimated(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimated | None:
+    """How often predictions before and after are right, those after being as confident as they are right.
+
+    None for a single member, which has nobody to agree with.
+    """
+    if len(ensemble) < 2:
+        return None
+    guess = estimate(observe(after), len(after.probabilities), ensemble.reference)
+    return Estimated(estimate_others(before, after, calibrated=guess.calibrated), guess)
 
 
 def summarise(
@@ -46,10 +67,12 @@ def summarise(
     method: str,
     batch_size: int,
     batch_weight: float | None = None,
+    honest: bool = False,
 ) -> Summary:
     """The summary of one adaptation of `ensemble`, from the predictions before and after it.
 
-    `batch_weight` is the share of the batch in batch norm's statistics, the method's own if None.
+    `batch_weight` is the share of the batch in batch norm's statistics, the method's own if None; `honest` says that
+    the temperature of the predictions is by agreement, so that accuracy can be estimated.
     """
     weight = METHODS[method].batch_weight if batch_weight is None else batch_weight
     width = before.probabilities.shape[1]
@@ -69,7 +92,10 @@ def summarise(
         *_spread(first, second),
         *(_small_batches(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
     ]
-    return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings))
+    if METHODS[method].chooses:  # which has seen to these
+        warnings = []
+    guesses = estimated(ensemble, before, after) if honest else None
+    return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings), guesses)
 
 
 def _collapse(before: Figures, after: Figures, images: int, classes: int) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
 from bacs.predictions.writers import check_out, write
-from bacs.predictive import Predictive, abstain, mutual_information, predictive_entropy
+from bacs.predictive import Predictive, abstain, abstain_for, mutual_information, predictive_entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +50,7 @@ def predict_table(
     *,
     paths: Sequence[str] | None = None,
     coverage: float = 0.9,
+    accuracy: float | None = None,
     batch_size: int = 128,
     seed: int = 0,
 ) -> Table:
@@ -58,10 +59,12 @@ def predict_table(
     Args:
         paths: a name for each image.
         coverage: the share of images to answer for; the least confident others are flagged in `abstain`.
+        accuracy: flags instead as few as let the others reach this mean confidence, which of honest probabilities
+            (method `auto`, temperature `agreement`) is the accuracy to be expected.
         batch_size, seed: as in `Ensemble.predict`.
     """
     predictive = ensemble.predictive(images, batch_size=batch_size, seed=seed)
-    return tabulate(predictive, paths=paths, class_names=ensemble.class_names, coverage=coverage)
+    return tabulate(predictive, paths=paths, class_names=ensemble.class_names, coverage=coverage, accuracy=accuracy)
 
 
 def tabulate(
@@ -71,6 +74,7 @@ def tabulate(
     paths: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
     coverage: float = 0.9,
+    accuracy: float | None = None,
 ) -> Table:
     """The table of predictions that were made already; `index` numbers the rows from 0 if None."""
     probabilities = predictive.probabilities.numpy()
@@ -87,6 +91,6 @@ def tabulate(
         predictive_entropy=predictive_entropy(predictive).numpy(),
         expected_entropy=predictive.expected_entropy.numpy(),
         mutual_information=mutual_information(predictive).numpy(),
-        abstain=abstain(confidence, coverage),
+        abstain=abstain(confidence, coverage) if accuracy is None else abstain_for(confidence, accuracy),
         probabilities=probabilities,
     )

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bacs.architecture import Architecture, build
+from bacs.drivers.load import load
 from bacs.ensemble import Ensemble
 from bacs.errors import CheckpointError
-from bacs.methods.load import load
 from bacs.models import MODELS
 from bacs.preprocessing import Preprocessing
 from bacs.pretrained.weights import open_weights

@@ -17,10 +17,11 @@ COLOURS = {
     "tent": "#e69f00",
     "bacs": "#009e73",
     "bacs-no-posterior": "#cc79a7",
+    "auto": "#56b4e9",
 }
 """One colour a method in every figure, from a palette that colour-blind readers can tell apart."""
 OTHER_COLOUR = "#d55e00"
-MARKERS = {"vanilla": "o", "bn": "s", "tent": "^", "bacs": "D", "bacs-no-posterior": "v"}
+MARKERS = {"vanilla": "o", "bn": "s", "tent": "^", "bacs": "D", "bacs-no-posterior": "v", "auto": "P"}
 INK = "#1b1b1a"
 """Text, axes and rules. In SVG it becomes the colour of the text around the figure."""
 DASHES = ("-", "--", ":", "-.")

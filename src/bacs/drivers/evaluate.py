@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from bacs import inputs
+from bacs.control import adapt_by_choice
+from bacs.drivers.stream import stream
 from bacs.ensemble import Ensemble
 from bacs.errors import unknown_name
-from bacs.inputs import Images, Reader
+from bacs.inputs import Images, PerMember, Reader
 from bacs.methods import offline
 from bacs.methods.catalogue import Method, find
-from bacs.methods.online import settled, stream
+from bacs.methods.online import Stream, settled
 from bacs.methods.prepare import copied, groups_of
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.metrics import mean_scores, scores_of
@@ -101,9 +103,14 @@ def _offline(
     arguments: dict[str, Any],
 ) -> Iterator[Tensor]:
     """Each group of members adapts, is predicted, and is dropped before the next begins."""
+    views = inputs.views_of(images, len(ensemble))
+    if find(method)[1].chooses:
+        chosen = adapt_by_choice(ensemble, images, batch_size=batch_size, on_batch=on_batch, **arguments)
+        shared: dict[str, Any] = {"batch_size": predict_batch_size, "seed": arguments.get("seed", 0)}
+        yield from (chosen.predict_member(i, view, **shared, on_batch=on_batch) for i, view in enumerate(views))
+        return
     settings = Settings(**{name: arguments.pop(name) for name in NAMES if name in arguments})
     work = offline.prepare(ensemble, images, method, settings, batch_size=batch_size, **arguments)
-    views = inputs.views_of(images, len(ensemble))
     how = {"batch_size": predict_batch_size, "seed": work.seed}
     if settings.temperature == AGREEMENT:  # which is known only when all have adapted
         adapted = work.whole(images, on_batch)
@@ -131,19 +138,27 @@ def _online(
 ) -> Iterator[Tensor]:
     """Each group of members follows the images as a stream of its own, and is dropped before the next begins."""
     row = find(method)[1]
+    if row.chooses or arguments.get("temperature") == AGREEMENT:  # members follow the images together
+        yield from _follow(stream(ensemble, method, **arguments), images, batch_size, on_batch)
+        return
     settings = settled(ensemble, row, Settings(**{name: arguments[name] for name in NAMES if name in arguments}))
     views = inputs.views_of(images, len(ensemble))
 
     def rows(group: list[int], on_batch: OnBatch) -> list[Tensor]:
         running = stream(replace(ensemble, members=[ensemble.members[i] for i in group]), method, **arguments)
-        steps = []
-        for _, batches in Reader([views[i] for i in group], batch_size, seed=None).batches():
-            steps.append(running.step_members(inputs.PerMember(batches)))
-            on_batch(sum(map(len, batches)))
-        return [torch.cat(parts) for parts in zip(*steps, strict=True)]
+        return _follow(running, PerMember(views[i] for i in group), batch_size, on_batch)
 
     groups = groups_of(len(ensemble), row, settings)
     models = [member.model for member in ensemble.members]
     with Threads(len(ensemble), allowed=safe(images, models, arguments.get("device"))) as threads:
         for group in threads.imap(rows, groups, on_batch=on_batch):
             yield from group
+
+
+def _follow(running: Stream, images: Images, batch_size: int, on_batch: OnBatch) -> list[Tensor]:
+    """The probabilities of every member of a stream, for the images in their order."""
+    steps = []
+    for _, batches in Reader(inputs.views_of(images, len(running.members)), batch_size, seed=None).batches():
+        steps.append(running.step_members(PerMember(batches)))
+        on_batch(sum(map(len, batches)))
+    return [torch.cat(parts) for parts in zip(*steps, strict=True)]

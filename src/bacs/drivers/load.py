@@ -10,6 +10,7 @@ from bacs import checkpoints, posteriors
 from bacs.adaptation.statistics import Statistics
 from bacs.agreement import Reference
 from bacs.architecture import Architecture, ModelSource, build
+from bacs.control import AutoStream
 from bacs.ensemble import Ensemble, Member, untied
 from bacs.errors import CheckpointError
 from bacs.methods.online import Stream
@@ -36,8 +37,11 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
             start = about.get("start", about)  # of version 0.1: nothing could be changed on the way
             place = about.get("device") if device is None else device
             how = {"compiled": about.get("compile", False), "seed": about.get("seed", 0)}
-            stream = Stream(ensemble, start["method"], Settings(**start["settings"]), place, **how)
-            stream.resume(about, [tensors[f"live-{i}"] for i in range(len(ensemble))])
+            if "watch" in about:
+                stream = AutoStream(ensemble, place, **how)
+            else:
+                stream = Stream(ensemble, start["method"], Settings(**start["settings"]), place, **how)
+            stream.resume(about, tensors)
             return stream
     except KeyError as error:
         raise CheckpointError(f"{path} is not complete: its manifest lacks {error}") from error

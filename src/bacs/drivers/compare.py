@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from bacs import inputs
+from bacs.control import adapt_by_choice
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
 from bacs.methods import offline
+from bacs.methods.catalogue import find
 from bacs.methods.online import Stream
 from bacs.methods.prepare import copied
 from bacs.methods.settings import AGREEMENT, Settings
@@ -39,6 +41,8 @@ def compare(
     Members adapt side by side, and predictions of the members as they were fill the gaps: five members on two cores
     would else leave one of them idle for a fifth of the time.
     """
+    if find(method)[1].chooses:
+        return _by_choice(ensemble, images, epochs, batch_size, predict_batch_size, seed, on_batch)
     work = offline.prepare(ensemble, images, method, settings, epochs=epochs, batch_size=batch_size, seed=seed)
     views = inputs.views_of(images, len(ensemble))
     how: dict[str, Any] = {"batch_size": predict_batch_size or batch_size, "seed": seed}
@@ -61,3 +65,18 @@ def compare(
         rows = threads.imap(rows_of, tasks, on_batch=on_batch)
         after = average(islice(rows, len(ensemble)))
         return Comparison(average(rows), after, work.result(homes))
+
+
+def _by_choice(
+    ensemble: Ensemble,
+    images: Images,
+    epochs: int | float,
+    batch_size: int,
+    predict_batch_size: int | None,
+    seed: int,
+    on_batch: OnBatch,
+) -> Comparison:
+    how: dict[str, Any] = {"batch_size": predict_batch_size or batch_size, "seed": seed, "on_batch": on_batch}
+    before = ensemble.predictive(images, **how)
+    adapted = adapt_by_choice(ensemble, images, epochs=epochs, batch_size=batch_size, seed=seed, on_batch=on_batch)
+    return Comparison(before, adapted.predictive(images, **how), adapted)

@@ -1,0 +1,102 @@
+"""Shares of batch statistics that are tried, and which of them the members' own word speaks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from bacs.adaptation.statistics import Statistics
+from bacs.control import probe as probing
+from bacs.control.probe import Seen
+from bacs.ensemble import Ensemble
+from bacs.inputs import Images
+from bacs.parameters import batch_norm_layers
+
+WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0)
+ANCHOR = 0.25
+MIXED = 0.7
+"""Classes are mixed if the anchor counts at least this part of what equally frequent ones would give."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One share of batch statistics, and what the probe showed under it."""
+
+    batch_weight: float
+    agreement: float
+    drift: float
+    score: float
+    counted_classes: float
+    confidence: float
+
+
+class Picked(NamedTuple):
+    """The share that is best by more than chance, 0 if none is, and why."""
+
+    batch_weight: float
+    reason: str
+
+
+def nothing_to_try(ensemble: Ensemble) -> str | None:
+    """Why there are no statistics to choose, if there are none."""
+    layers = [layer for member in ensemble.members for layer in batch_norm_layers(member.model)]
+    if not layers:
+        return "there are no batch-norm layers, so there are no statistics to choose"
+    if any(layer.running_mean is None for layer in layers):
+        return "batch norm has no statistics from training, so there is nothing to choose"
+    return None
+
+
+def try_weights(ensemble: Ensemble, images: Images, *, batch_size: int, seed: int, mirrored: bool) -> dict[float, Seen]:
+    """What the ensemble shows of itself under every share."""
+    how = {"batch_size": batch_size, "seed": seed, "mirrored": mirrored}
+    return {r: probing.look(replace(ensemble, statistics=Statistics(r)), images, **how) for r in WEIGHTS}
+
+
+def near_copies(found: Mapping[float, Seen]) -> bool:
+    return all(seen.agreement > probing.NEAR_COPIES for seen in found.values())
+
+
+def candidates_of(found: Mapping[float, Seen]) -> tuple[Candidate, ...]:
+    """The figures of every share, as a table has them."""
+    anchor = found[ANCHOR]
+    return tuple(
+        Candidate(
+            weight,
+            seen.agreement,
+            probing.drift(seen, anchor),
+            probing.score(seen, anchor),
+            seen.counted_classes,
+            seen.confidence,
+        )
+        for weight, seen in found.items()
+    )
+
+
+def pick(found: Mapping[float, Seen], *, mirrored: bool) -> Picked:
+    """The share with the best score; source statistics unless it is better by more than a standard error."""
+    anchor, source = found[ANCHOR], found[0.0]
+    weight, best = max(found.items(), key=lambda item: probing.score(item[1], anchor))
+    better, error = probing.gain(best, anchor, source)
+    who = "views of a picture" if mirrored else "members"
+    if weight == 0:
+        return Picked(0.0, f"source statistics: {who} agree best under them, in {100 * best.agreement:.1f} %")
+    if better <= error:
+        return Picked(
+            0.0,
+            f"source statistics: {who} agree better under {weight:g} of the batch's, but by no more than chance "
+            f"({better:+.3f} ± {error:.3f})",
+        )
+    return Picked(
+        weight,
+        f"{weight:g} of batch statistics: {who} agree in {100 * best.agreement:.1f} % instead of "
+        f"{100 * source.agreement:.1f} %",
+    )
+
+
+def possible_classes(ensemble: Ensemble, classes: int) -> int:
+    return classes if ensemble.class_mask is None else int(ensemble.class_mask.sum())
+
+
+def classes_mix(anchor: Seen, possible: int) -> bool:
+    """Whether images are of about all classes that there could be, as counted under the anchor."""
+    return anchor.counted_classes >= MIXED * probing.even(anchor.labels.shape[1], possible)
