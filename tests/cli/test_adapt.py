@@ -120,6 +120,7 @@ def test_what_goes_beyond_the_paper_is_that_of_the_python_way(place, adapt):
         "temperature": "agreement",
         "learning_rate": 0.05,
         "batch_size": 16,
+        "method": "bacs",
     }
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     code, out, _ = adapt("run", "photos", "--out", "a.parquet", "--save", "run2", *flags)
@@ -134,7 +135,7 @@ def test_what_goes_beyond_the_paper_is_that_of_the_python_way(place, adapt):
     told = json.loads(adapt("run", "photos", "--out", "b.csv", "--json", *flags)[1])
     assert told["temperature"] == adapted.temperature
     assert told["settings"]["batch_weight"] == 0.6
-    told = json.loads(adapt("run", "photos", "--out", "c.csv", "--json", "--temperature", 2.5)[1])
+    told = json.loads(adapt("run", "photos", "--out", "c.csv", "--json", "--method", "bacs", "--temperature", 2.5)[1])
     assert told["temperature"] == 2.5
 
 
@@ -153,9 +154,79 @@ def test_probabilities_are_written_when_asked_for(place, adapt):
     assert all(max(row["probabilities"]) == row["confidence"] for row in table)
 
 
+class TestAuto:
+    """What nobody asks for is `auto`: it decides, says why, and says how good it is."""
+
+    def test_it_is_the_default_and_that_of_the_python_way(self, place, adapt):
+        code, out, _ = adapt("run", "photos", "--out", "a.parquet", "--save", "run2")
+        adapted = bacs.adapt(bacs.load("run"), found := bacs.data.pictures("photos", SIZED).images, "auto")
+        assert code == 0
+        assert out.startswith("auto, offline, members: 2")
+        for reason in adapted.adaptation["reasons"]:
+            assert f"  {reason}\n" in out
+        table = bacs.predict_table(adapted, found, batch_size=64)
+        np.testing.assert_allclose([row["confidence"] for row in rows("a.parquet")], table.confidence, atol=1e-9)
+        again = bacs.load("run2")
+        assert again.adaptation == adapted.adaptation
+        told = json.loads(adapt("run", "photos", "--out", "b.csv", "--json")[1])
+        assert told["reasons"] == adapted.adaptation["reasons"]
+        assert told["estimated"]["after"] == adapted.adaptation["estimate"]
+        guess = told["estimated"]["before"]
+        assert guess["low"] <= guess["ensemble"] <= guess["high"]
+        assert f"estimated accuracy {100 * guess['ensemble']:.0f} % (" in out
+        assert told["warnings"] == []  # auto has seen to them
+
+    def test_online_it_says_what_it_decided_when(self, place, adapt):
+        told = json.loads(adapt("run", "photos", "--out", "a.csv", "--online", "--batch-size", 20, "--json")[1])
+        assert (told["method"], told["protocol"]) == ("auto", "online")
+        stream = bacs.stream(bacs.load("run"), "auto")
+        images = torch.from_numpy(np.array(bacs.data.pictures("photos", SIZED).images))
+        for batch in images.split(20):
+            stream.step(batch)
+        assert told["reasons"] == [f"after step {event.step}: {event.reason}" for event in stream.history]
+        assert told["temperature"] == stream.temperature
+
+    def test_a_wished_accuracy_decides_how_many_are_answered_for(self, place, adapt):
+        answered = []
+        for wished in (0.3, 0.5, 0.99):
+            out = f"{wished}.csv"
+            told = json.loads(adapt("run", "photos", "--out", out, "--accuracy", wished, "--json")[1])
+            with open(out, newline="") as file:
+                table = list(csv.DictReader(file))
+            kept = [float(row["confidence"]) for row in table if row["abstain"] == "false"]
+            assert len(kept) == 40 - told["abstained"]
+            assert not kept or np.mean(kept) >= wished
+            answered.append(len(kept))
+        assert answered == sorted(answered, reverse=True)
+        assert answered[0] > answered[-1]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--learning-rate", 0.1), "learning_rate must be left out with method 'auto', which chooses it"),
+            (("--accuracy", 0.9, "--method", "bn"), "accuracy needs probabilities that agreement made honest"),
+            (("--accuracy", 0.9, "--coverage", 0.5), "coverage must be left out with accuracy"),
+            (("--accuracy", 1.0), "accuracy must be above 0 and below 1, got 1.0"),
+        ],
+    )
+    def test_what_contradicts_it_is_refused(self, place, adapt, arguments, message):
+        code, _, err = adapt("run", "photos", "--out", "a.csv", *arguments)
+        assert code == 2
+        assert message in err
+        assert not Path("a.csv").exists()
+
+    def test_a_single_network_has_no_accuracy_to_wish_for(self, place, adapt):
+        bacs.Ensemble([replace(small_member(), preprocessing=SIZED)]).save("one")
+        code, _, err = adapt("one", "photos", "--out", "a.csv", "--accuracy", 0.9)
+        assert code == 2
+        assert "accuracy must be left out for a single network" in err
+        told = json.loads(adapt("one", "photos", "--out", "a.csv", "--json")[1])
+        assert told["estimated"] is None
+
+
 class TestOnline:
     def test_images_come_in_their_order_and_the_stream_goes_on(self, place, adapt):
-        whole = ("--online", "--batch-size", 10, "--learning-rate", 0.01)
+        whole = ("--online", "--method", "bacs", "--batch-size", 10, "--learning-rate", 0.01)
         assert adapt("run", "photos", "--out", "whole.parquet", *whole)[0] == 0
         stream = bacs.stream(bacs.load("run"), learning_rate=0.01)
         images = torch.from_numpy(np.array(bacs.data.pictures("photos", SIZED).images))
@@ -180,7 +251,8 @@ class TestOnline:
         ],
     )
     def test_a_saved_stream_is_not_bent(self, place, adapt, arguments, message):
-        adapt("run", "photos", "--out", "a.csv", "--online", "--learning-rate", 0.01, "--save", "half")
+        begun = ("--online", "--method", "bacs", "--learning-rate", 0.01, "--save", "half")
+        assert adapt("run", "photos", "--out", "a.csv", *begun)[0] == 0
         code, _, err = adapt("half", "photos", "--out", "b.csv", *arguments)
         assert code == 2
         assert message in err
@@ -260,7 +332,7 @@ class TestFailures:
     def test_overwrite_replaces_table_and_ensemble(self, place, adapt):
         for _ in range(2):
             assert adapt("run", "photos", "--out", "a.csv", "--save", "run2", "--overwrite")[0] == 0
-        assert bacs.load("run2").adaptation["method"] == "bacs"
+        assert bacs.load("run2").adaptation["method"] == "auto"
 
 
 class TestCheckpoints:

@@ -30,11 +30,11 @@ def test_the_demo_trains_adapts_prints_and_draws(small, tmp_path, capsys, monkey
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo", "--shifts", "gaussian_noise", "--verbose"]) == 0
     out = capsys.readouterr().out
-    for label in ("Vanilla Ensemble", "Ensemble BN Adapt", "Ensemble TENT", "BACS (MAP)", "BACS - posterior"):
+    for label in ("Vanilla Ensemble", "Ensemble BN Adapt", "Ensemble TENT", "BACS (MAP)", "Auto Ensemble"):
         assert label in out
     assert "Mean over gaussian noise at severity 5" in out
     assert "no shift at all" in out
-    assert "Seen: on shifted images BACS reached" in out
+    assert "Seen: on shifted images auto reached" in out
     assert "Next: " in out
     records = json.loads((tmp_path / "bacs-demo" / "records.json").read_text())
     assert len(records) == 2 * len(bacs.METHODS)
@@ -66,11 +66,11 @@ def test_the_closing_lines_say_what_was_measured():
     records = [
         record("vanilla", 0.5, 2.0),
         record("bn", 0.7, 1.0),
-        record("tent", 0.71, 0.9),
-        record("bacs", 0.69, 1.2),
+        record("bacs", 0.71, 0.9),
+        record("auto", 0.69, 1.2),
     ]
     seen, following = demo.closing(records, "runs").splitlines()
-    assert "BACS reached 69.0 %" in seen
+    assert "auto reached 69.0 %" in seen
     assert "-1.0 points of accuracy and +0.200 NLL against BN" in seen
-    assert "-2.0 points of accuracy and +0.300 NLL against TENT" in seen
+    assert "-2.0 points of accuracy and +0.300 NLL against BACS" in seen
     assert following.startswith("Next: ")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from bacs.cli.source import check_save, check_settings, opened
+from bacs.cli.source import check_save, check_settings, method_for, opened
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare
 from bacs.ensemble import Ensemble
@@ -33,7 +33,7 @@ def adapt(
     images: Annotated[Positional[str], tyro.conf.arg(metavar="IMAGES")],
     *,
     out: Path,
-    method: Annotated[str, tyro.conf.arg(metavar="|".join(METHODS))] = "auto",
+    method: Annotated[str | None, tyro.conf.arg(metavar="|".join(METHODS))] = None,
     online: bool = False,
     save: Path | None = None,
     epochs: float = 1,
@@ -71,8 +71,8 @@ def adapt(
         run: A saved ensemble or stream, or the folder of a training run.
         images: A folder, a glob in quotes, a picture, or a .npy, .npz, .safetensors or .parquet file.
         out: The table to write: .parquet, .csv or .jsonl.
-        method: auto decides without labels how far to adapt; or say what adapts: nothing (vanilla), batch statistics
-            (bn), or weights too.
+        method: auto, which decides without labels how far to adapt, unless you say what adapts: nothing (vanilla),
+            batch statistics (bn), or weights too.
         online: Follow the images in their order, in one pass; else adapt to all of them first.
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
@@ -103,7 +103,7 @@ def adapt(
         overwrite: Replace an existing table, or the ensemble in the folder that save names.
         json: Print the summary as JSON.
     """
-    find(method)
+    method = method_for(run) if method is None else find(method)[0]
     settings = Settings(
         learning_rate=learning_rate,
         posterior_weight=posterior_weight,

@@ -96,11 +96,13 @@ def evaluate_cell(cell: tuple[str, str, str]) -> dict[str, Any]:
     test = bacs.data.load(RECIPE.data, split="test")
     images = shifted(np.asarray(test.images), shift)
     assert test.labels is not None
-    result = bacs.evaluate(bacs.load(run), images, test.labels, method, **SETTINGS)
+    used = (*bacs.METHODS[method].uses, "epochs")
+    settings = {name: value for name, value in SETTINGS.items() if name in used}
+    result = bacs.evaluate(bacs.load(run), images, test.labels, method, **settings)
     return {
         "shift": shift,
         "method": method,
-        "settings": SETTINGS,
+        "settings": settings,
         "single": result.single,
         "ensemble": result.ensemble,
         "members": result.members,
@@ -144,7 +146,7 @@ def draw(records: list[dict[str, Any]], out: Path) -> list[Path]:
         reliability[label] = metrics.reliability_of(confidence, right)._asdict()
         risk[label] = metrics.risk_coverage_of(confidence, right)._asdict()
     examples = np.array([np.flatnonzero(labels == number)[3] for number in range(len(test.classes))])
-    after = {r["shift"]: np.array(r["predictions"])[examples] for r in records if r["method"] == "bacs"}
+    after = {r["shift"]: np.array(r["predictions"])[examples] for r in records if r["method"] == "auto"}
     drawn = {
         "reliability.png": figures.reliability_diagram(reliability, methods),
         "risk-coverage.png": figures.risk_coverage_plot(risk, methods),
@@ -164,15 +166,14 @@ def closing(records: list[dict[str, Any]], out: Path) -> str:
     rows = {
         row.method: row.scores for row in table([r for r in records if r["shift"] != "clean"]) if row.kind == "ensemble"
     }
-    bn, tent, ours = rows["bn"], rows["tent"], rows["bacs"]
+    ours = rows["auto"]
 
     def against(name: str, other: dict[str, float]) -> str:
         gain = 100 * (ours["accuracy"] - other["accuracy"])
         return f"{gain:+.1f} points of accuracy and {ours['nll'] - other['nll']:+.3f} NLL against {name}"
 
-    seen = f"Seen: on shifted images BACS reached {100 * ours['accuracy']:.1f} %, " + "; ".join(
-        (against("no adaptation", rows["vanilla"]), against("BN", bn), against("TENT", tent))
+    seen = f"Seen: on shifted images auto reached {100 * ours['accuracy']:.1f} %, " + "; ".join(
+        (against("no adaptation", rows["vanilla"]), against("BN", rows["bn"]), against("BACS", rows["bacs"]))
     )
-    return (
-        f'{seen}.\nNext: adapted = bacs.adapt(bacs.load("{out}/ensemble"), your_images); adapted.predict(your_images)'
-    )
+    following = f'adapted = bacs.adapt(bacs.load("{out}/ensemble"), your_images, "auto")'
+    return f"{seen}.\nNext: {following}; adapted.predict(your_images)"

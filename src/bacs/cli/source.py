@@ -12,6 +12,13 @@ from bacs.methods import METHODS, Stream
 from bacs.methods.settings import Settings
 
 
+def method_for(run: Path) -> str:
+    """What adapts if nobody says: `auto`, or what a saved stream began with."""
+    manifest = checkpoints.read_manifest(run)
+    about = manifest.get("stream", {}) if manifest["kind"] == "stream" else {"watch": None}
+    return "auto" if "watch" in about else about.get("start", about)["method"]
+
+
 def check_settings(method: str, settings: Settings) -> None:
     """Raises if something is given that `auto` chooses."""
     if METHODS[method].chooses:

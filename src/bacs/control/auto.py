@@ -25,7 +25,7 @@ BACK = (1.0, 0.5)
 def check_taken(arguments: dict[str, Any], taken: tuple[str, ...] = TAKEN) -> None:
     for name in arguments:
         if name not in taken:
-            raise ValueError(f"{name} must be left out with method 'auto', which chooses it")
+            raise ValueError(f"{name} must be left out with method 'auto', which chooses it: other methods take it")
 
 
 def adapt_by_choice(ensemble: Ensemble, images: Images, **given: Any) -> Ensemble:
