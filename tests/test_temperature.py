@@ -139,5 +139,5 @@ class TestEnsembles:
         alone = bacs.Ensemble([small_member()])
         with pytest.raises(ValueError, match="it has nobody to agree with"):
             bacs.calibrate(alone, images)
-        with pytest.raises(ValueError, match="it has nobody to agree with"):
+        with pytest.raises(ValueError, match="one has nobody to agree with"):
             bacs.adapt(alone, images, temperature="agreement")

@@ -97,7 +97,7 @@ def evaluate_cell(cell: tuple[str, str, str]) -> dict[str, Any]:
     images = shifted(np.asarray(test.images), shift)
     assert test.labels is not None
     used = (*bacs.METHODS[method].uses, "epochs")
-    settings = {name: value for name, value in SETTINGS.items() if name in used}
+    settings: dict[str, Any] = {name: value for name, value in SETTINGS.items() if name in used}
     result = bacs.evaluate(bacs.load(run), images, test.labels, method, **settings)
     return {
         "shift": shift,

@@ -41,6 +41,8 @@ def adapt_by_choice(ensemble: Ensemble, images: Images, **given: Any) -> Ensembl
         adapted = methods.adapt(source, images, **arguments | choice.arguments)
         result, reason = check(still, adapted, images, choice, **how)
         reasons = *reasons, reason
+    elif "on_batch" in given:  # who counts on these passes need not wait for them
+        given["on_batch"](round(arguments["epochs"] * inputs.count(images) * len(source)))
     about: dict[str, Any] = {"method": "auto", "reasons": list(reasons), "batch_weight": result.statistics.batch_weight}
     about |= {"candidates": [vars(row) for row in choice.candidates]}
     if len(result) > 1 and choice.candidates:
