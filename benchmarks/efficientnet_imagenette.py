@@ -1,4 +1,4 @@
-"""A published ImageNet network on corrupted pictures of ten ImageNet classes: vanilla, bn, tent, bacs.
+"""A published ImageNet network on corrupted pictures of ten ImageNet classes: vanilla, bn, tent, bacs, auto.
 
     python benchmarks/efficientnet_imagenette.py efficientnet-lite0.pth imagenette.zip --run runs/efficientnet
 
@@ -41,6 +41,7 @@ ROWS = {  # name: method and what is not chosen by tuning
     "tent": ("tent", {}),
     "bacs-no-posterior": ("bacs-no-posterior", {}),
     "bacs": ("bacs", {}),
+    "auto": ("auto", {}),
 }
 HELD_OUT, EVALUATED, BATCH_SIZE = 256, 320, 64
 SOURCE_SIZE, WEIGHT_DECAY = 1_281_167, 1e-5  # of ImageNet, and of EfficientNet's training

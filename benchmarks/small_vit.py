@@ -17,7 +17,7 @@ import bacs
 
 ROOT = Path(__file__).parents[1]
 CORRUPTIONS = ("gaussian_noise", "impulse_noise", "motion_blur", "brightness", "contrast", "fog")
-METHODS = ("vanilla", "tent", "bacs-no-posterior", "bacs")
+METHODS = ("vanilla", "tent", "bacs-no-posterior", "bacs", "auto")
 
 
 def main() -> None:

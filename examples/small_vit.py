@@ -56,7 +56,7 @@ def trained(count=3000, epochs=8):
 def main(ensemble, count=1000, shifts=SHIFTS):
     for name in shifts:
         shift = bacs.data.shift(f"fashion-mnist-part-c/{name}", limit=count)
-        for method in ("vanilla", "tent", "bacs"):
+        for method in ("vanilla", "tent", "bacs", "auto"):
             result = bacs.evaluate(ensemble, shift.images, shift.labels, method, batch_size=64).ensemble
             print(f"{name:<16} {method:<8} accuracy {result['accuracy']:.3f}  nll {result['nll']:.3f}")
 

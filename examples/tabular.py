@@ -48,8 +48,9 @@ def main(count=1000, epochs=10):
     shifted, truth = readings(count, seed=2)
     shifted = shifted * torch.linspace(0.4, 1.8, 12) + torch.linspace(-3, 3, 12)  # every new sensor has its own scale
     weight = posterior_weight_for(ensemble.members[0].posterior, pull=0.1, learning_rate=0.01)
-    for method in ("vanilla", "bn", "bacs"):
-        adapted = bacs.adapt(ensemble, shifted, method, batch_size=64, learning_rate=0.01, posterior_weight=weight)
+    settings = {"bacs": {"learning_rate": 0.01, "posterior_weight": weight}}
+    for method in ("vanilla", "bn", "bacs", "auto"):
+        adapted = bacs.adapt(ensemble, shifted, method, batch_size=64, **settings.get(method, {}))
         p = adapted.predict(shifted, batch_size=64)
         print(f"{method:<8} accuracy {bacs.metrics.accuracy(p, truth):.3f}  nll {bacs.metrics.nll(p, truth):.3f}")
 

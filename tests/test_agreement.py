@@ -15,12 +15,14 @@ from bacs.agreement import (
     class_shares,
     cross_entropy,
     estimate,
+    estimate_others,
     observe,
     pairwise,
     per_image,
     with_votes,
 )
 from bacs.predictive import average
+from bacs.temperature import fit, tempered
 
 
 @pytest.fixture
@@ -100,6 +102,20 @@ class TestEstimate:
         few, many, known = estimate(figures, 50), estimate(figures, 5000), estimate(figures, 5000, reference)
         assert few.high - few.low > many.high - many.low > known.high - known.low
         assert 0 <= few.low < few.high <= 1
+
+    def test_other_predictions_are_judged_by_honest_ones(self, drawn):
+        rows, truth = drawn
+        honest = average(tempered(rows, fit(rows, torch.from_numpy(truth))))
+        worse = rows.clone()
+        worse[:, ::3] = torch.eye(6, dtype=torch.float64)[0]  # a third of the images is called class 0, by all
+        other = average(worse)
+        found = estimate_others(other, honest)
+        assert found.ensemble == pytest.approx((other.probabilities.argmax(dim=1).numpy() == truth).mean(), abs=0.02)
+        assert found.members == pytest.approx((other.labels.numpy() == truth).mean(), abs=0.03)
+        assert observe(other).agreement > observe(average(rows)).agreement  # which its own agreement would not tell
+        assert found.low < found.ensemble < found.high
+        itself = estimate_others(honest, honest)
+        assert itself.ensemble == pytest.approx(observe(honest).confidence)
 
     def test_one_member_is_refused(self, members):
         with pytest.raises(ValueError, match="two members or more: one has nobody to agree with"):

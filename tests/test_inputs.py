@@ -91,3 +91,22 @@ def test_a_loader_keeps_its_own_batches():
     loader = DataLoader(Pairs(), batch_size=5)
     pairs = list(inputs.batches(loader, batch_size=2))
     assert [where.tolist() for where, _ in pairs] == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+def test_a_sample_of_a_loader_is_a_fair_draw_that_a_seed_repeats():
+    images = torch.arange(60.0).reshape(60, 1)
+    loader = DataLoader(TensorDataset(images), batch_size=7)
+    drawn = [inputs.sample(loader, 20, seed=seed)[:, 0] for seed in range(200)]
+    assert torch.equal(drawn[3], inputs.sample(loader, 20, seed=3)[:, 0])
+    assert all(len(set(draw.tolist())) == 20 for draw in drawn)
+    met = torch.bincount(torch.cat(drawn).long(), minlength=60) / len(drawn)
+    assert (met - 20 / 60).abs().max() < 0.14  # four deviations of 200 draws
+    assert torch.equal(inputs.sample(loader, 100, seed=0), images)
+
+
+def test_members_that_share_a_view_share_its_sample():
+    images, other = torch.randn(30, 2), torch.randn(30, 3)
+    first, second, third = inputs.sample(inputs.PerMember((images, other, images)), 5, seed=1)
+    assert first is third
+    chosen = [int((images == row).all(dim=1).nonzero()) for row in first]
+    assert torch.equal(second, other[chosen])

@@ -28,6 +28,7 @@ from bacs.posteriors import flat, swag_diag, swag_low_rank
 from bacs.predictions import (
     Predictive,
     abstain,
+    abstain_for,
     effective_classes,
     entropy,
     mutual_information,
@@ -105,6 +106,23 @@ class TestUncertainty:
 
     def test_among_equals_the_later_abstain(self):
         assert abstain(np.full(4, 0.5), 0.5).tolist() == [False, False, True, True]
+
+    @pytest.mark.parametrize("accuracy", [0.3, 0.6, 0.8, 0.95])
+    def test_a_wished_accuracy_keeps_as_many_as_reach_it(self, accuracy):
+        confidence = np.random.default_rng(2).random(50)
+        kept = ~abstain_for(confidence, accuracy)
+        best = max(count for count in range(51) if count == 0 or np.sort(confidence)[-count:].mean() >= accuracy)
+        assert kept.sum() == best > 0
+        assert best == 50 or confidence[kept].min() > confidence[~kept].max()
+
+    def test_nobody_is_answered_for_if_nobody_is_sure_enough(self):
+        assert abstain_for(np.full(4, 0.5), 0.9).all()
+        assert not abstain_for(np.full(4, 0.95), 0.9).any()
+
+    @pytest.mark.parametrize("accuracy", [0, 1, -0.1, float("nan")])
+    def test_impossible_accuracies_are_named(self, accuracy):
+        with pytest.raises(ValueError, match="accuracy must be above 0 and below 1"):
+            abstain_for(np.zeros(3), accuracy)
 
     @pytest.mark.parametrize("coverage", [0, -0.1, 1.1, float("nan")])
     def test_impossible_coverages_are_named(self, coverage):

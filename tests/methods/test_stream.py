@@ -11,6 +11,7 @@ from scipy.stats import entropy as scipy_entropy
 from torch import nn
 
 import bacs
+from bacs import temperature
 from bacs.inputs import PerMember
 from bacs.parameters import read
 from bacs.posteriors import flat
@@ -143,7 +144,7 @@ class TestChange:
             ({"learning_rat": 1}, "did you mean 'learning_rate'"),
             ({"batch_weight": 2}, "batch_weight must be a number from 0"),
             ({"statistics": "accumulated"}, "statistics must not be 'accumulated' for a stream"),
-            ({"temperature": "agreement"}, "temperature must be a number for a stream"),
+            ({"method": "auto"}, "method 'auto' decides by itself"),
         ],
     )
     def test_a_wrong_change_changes_nothing(self, ensemble, images, change, message):
@@ -394,3 +395,18 @@ class TestViewsPerMember:
             bacs.adapt(ensemble, PerMember([images, images]))
         with pytest.raises(ValueError, match=r"images of shape \[2, 2, 12, 12\] do not fit"):
             bacs.adapt(ensemble, PerMember([images, images, images[:, :2]]))
+
+
+def test_a_temperature_by_agreement_follows_the_images(ensemble, images):
+    stream, plain = bacs.stream(ensemble, temperature="agreement"), bacs.stream(ensemble)
+    batches = images.split(10)
+    rows = []
+    for batch in batches:
+        found, own = stream.step_members(batch), plain.step_members(batch)
+        rows.append(torch.stack(own))
+        wanted = temperature.by_agreement(torch.cat(rows, dim=1))
+        assert stream.temperature == pytest.approx(wanted)
+        for member, untempered in zip(found, own, strict=True):
+            torch.testing.assert_close(member, temperature.tempered(untempered, wanted))
+    with pytest.raises(ValueError, match="temperature 'agreement' needs two members or more"):
+        bacs.stream(bacs.Ensemble(ensemble.members[:1]), temperature="agreement")

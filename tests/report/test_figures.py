@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from bacs.control.candidates import Candidate
+from bacs.control.choose import Choice
 from bacs.errors import RunError
 from bacs.report import figures
+from bacs.report.choice import choice_plot
 
 
 def test_reliability_diagram_draws_each_method_and_the_diagonal():
@@ -34,3 +37,17 @@ def test_without_matplotlib_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(RunError, match=r"pip install 'bacs\[report\]'"):
         figures.new_figure()
+
+
+def test_a_choice_is_drawn_with_what_was_chosen(tmp_path):
+    rows = tuple(Candidate(r, 0.5 + r / 4, r / 8, 0.5 + r / 5, 9 - r, 0.8) for r in (0.0, 0.25, 1.0))
+    choice = Choice(0.25, True, {}, rows, ("because",), 100, False)
+    figure = choice_plot(choice)
+    upper, lower = figure.axes
+    np.testing.assert_allclose(upper.lines[0].get_xydata(), [[0, 0.5], [0.25, 0.5625], [1, 0.75]])
+    np.testing.assert_allclose(upper.lines[1].get_ydata(), [0.5, 0.55, 0.7])
+    np.testing.assert_allclose(lower.lines[-1].get_ydata(), [9, 8.75, 8])
+    assert upper.get_title() == "chosen: r = 0.25, and weights"
+    figure.savefig(tmp_path / "choice.png")
+    with pytest.raises(ValueError, match="no candidates to draw: too few"):
+        choice_plot(Choice(0.0, False, {}, (), ("too few",), 1, False))

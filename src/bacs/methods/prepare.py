@@ -142,6 +142,8 @@ def check_choice(
     `batches`: a few images for each member, if there are some already.
     """
     needs = _needs(method, settings)
+    if method.chooses:
+        raise ValueError("method 'auto' decides by itself: begin with it, by bacs.adapt or bacs.stream")
     if settings.temperature == AGREEMENT and len(ensemble) < 2:
         raise ValueError(f"temperature {AGREEMENT!r} needs two members or more: one has nobody to agree with")
     if "peers" in needs and len(ensemble) < 2:

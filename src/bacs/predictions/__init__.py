@@ -6,6 +6,7 @@ from bacs.predictions.table import Table, predict_table
 from bacs.predictive import (
     Predictive,
     abstain,
+    abstain_for,
     effective_classes,
     entropy,
     mutual_information,
@@ -17,6 +18,7 @@ __all__ = [
     "Summary",
     "Table",
     "abstain",
+    "abstain_for",
     "effective_classes",
     "entropy",
     "mutual_information",
