@@ -1,6 +1,6 @@
 """Seconds of a whole sweep against the bare adaptation and prediction passes that it must make.
 
-    python benchmarks/sweep_overhead.py recipes/cifar10-c-small.toml --run runs/cifar10 --corruptions fog snow
+    python benchmarks/sweep_overhead.py cifar10-c-small --run runs/cifar10 --corruptions fog snow
         --limit 500 --repeats 3 --out results/benchmark/overhead.json
 
 Both run in this process, one after the other, `repeats` times, on one worker and one thread. Bare: `bacs.adapt` and

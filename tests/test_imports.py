@@ -23,6 +23,7 @@ LAYERS = [
     {"benchmark"},
     {"report"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

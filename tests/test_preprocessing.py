@@ -16,7 +16,7 @@ from bacs.training.fit import preprocessing_of
 from bacs.training.recipe import read as read_recipe
 from small import small_member
 
-RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPES = Path(bacs.__file__).parent / "recipes"
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 

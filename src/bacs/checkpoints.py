@@ -18,6 +18,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+import bacs
 from bacs.errors import CheckpointError
 
 MANIFEST = "bacs.json"
@@ -47,7 +48,7 @@ def write(
             digest = hashlib.sha256(data).hexdigest()
             files[name] = {"file": f"{name}-{digest[:12]}.safetensors", "sha256": digest, "bytes": len(data)}
             replace(folder / files[name]["file"], data)
-        about = {"format": FORMAT, "versions": {package: version(package) for package in ("bacs", "torch")}}
+        about = {"format": FORMAT, "versions": {"bacs": bacs.__version__, "torch": version("torch")}}
         replace(folder / MANIFEST, (json.dumps(about | manifest | {"files": files}, indent=1) + "\n").encode())
     except OSError as error:
         raise CheckpointError(

@@ -13,19 +13,42 @@ MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
 """The key that tells a recipe of one verb from those of the others; every recipe must have its own."""
 
 
+SHIPPED = Path(__file__).parent / "recipes"
+
+
+def shipped() -> dict[str, Path]:
+    """The recipes that come with bacs, by name."""
+    return {file.name.removesuffix(".toml"): file for file in sorted(SHIPPED.glob("*.toml"))}
+
+
+def locate(recipe: str | Path) -> Path:
+    """The file of a recipe: a path, or the name of one that comes with bacs."""
+    file = Path(recipe)
+    if file.exists() or file.parent != Path():
+        return file
+    return shipped().get(file.name.removesuffix(".toml"), file)
+
+
 def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
-    """The table in a TOML file; raises if it is plainly a recipe of another verb."""
-    file = Path(path)
+    """The table in a TOML file, or of a recipe that comes with bacs; raises if it is plainly one of another verb."""
+    file = locate(path)
     try:
         table = tomllib.loads(file.read_text())
     except FileNotFoundError:
-        raise RecipeError(f"{file}: there is no such recipe") from None
+        known = list(shipped())
+        raise RecipeError(f"{file}: there is no such recipe{near(file.name.removesuffix('.toml'), known)}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise RecipeError(f"{file}: not a TOML file that can be read: {error}") from error
-    found = {MARKS[key] for key in table.keys() & MARKS.keys()}
-    if verb is not None and len(found) == 1 and verb not in found:
-        raise RecipeError(f"{file}: this is a recipe for bacs {found.pop()}, not for bacs {verb}")
+    found = verb_of(table)
+    if None not in (verb, found) and verb != found:
+        raise RecipeError(f"{file}: this is a recipe for bacs {found}, not for bacs {verb}")
     return table
+
+
+def verb_of(table: dict[str, Any]) -> str | None:
+    """The verb that a recipe is for, where it can be told."""
+    found = {MARKS[key] for key in table.keys() & MARKS.keys()}
+    return found.pop() if len(found) == 1 else None
 
 
 def check_recipe(table: dict[str, Any], recipe: type) -> None:

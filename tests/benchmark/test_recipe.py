@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import bacs
 from bacs.benchmark import plan, read, tune
 from bacs.benchmark.recipe import parse
 from bacs.corruptions import TEST, VALIDATION
@@ -11,7 +12,7 @@ from bacs.errors import RecipeError
 from bacs.toml import read as toml_table
 from bacs.training import recipe as training
 
-RECIPES = Path(__file__).parents[2] / "recipes"
+RECIPES = Path(bacs.__file__).parent / "recipes"
 # 15 corruptions; vanilla and bn once, the others once for every number of epochs.
 CELLS = {
     "cifar10-c": 15 * (1 + 1 + 2 + 2 + 1),  # tent and bacs with 1 and 5 epochs, bacs-no-posterior with 1

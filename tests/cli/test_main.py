@@ -1,9 +1,15 @@
 """The command itself: help, exit codes, errors of one line."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
+import bacs
 from bacs import cli
 from bacs.errors import DataError
+from small import small_member
 
 
 def run(capsys, *arguments):
@@ -30,6 +36,70 @@ def test_help_lists_the_verbs_and_where_to_begin(capsys):
     assert all(verb in out for verb in cli.VERBS)
 
 
+def test_the_overview_says_what_the_verbs_say_of_themselves():
+    for verb, text in cli.VERBS.items():
+        assert (cli.function_of(verb).__doc__ or "").replace("\n", " ").startswith(text.removesuffix(".")), verb
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["adpt"]])
+def test_what_needs_no_torch_does_not_wait_for_it(arguments):
+    code = f"import sys; from bacs.cli import main; main({arguments}); assert 'torch' not in sys.modules"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "bacs" in found.stdout + found.stderr
+
+
+def test_the_version_and_the_module(capsys):
+    assert run(capsys, "--version") == (0, f"bacs {bacs.__version__}\n", "")
+    found = subprocess.run([sys.executable, "-m", "bacs", "--version"], capture_output=True, text=True, check=True)
+    assert found.stdout == f"bacs {bacs.__version__}\n"
+
+
+def test_recipes_are_listed_shown_and_taken_by_name(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "recipes")
+    assert code == 0
+    assert out.index("bacs train") < out.index("  fashion-mnist-small") < out.index("bacs sweep")
+    code, out, _ = run(capsys, "recipes", "fashion-mnist-small")
+    assert 'data = "fashion-mnist-part"' in out
+    code, _, err = run(capsys, "recipes", "fashion-mnist-smal")
+    assert (code, "did you mean 'fashion-mnist-small'?" in err) == (1, True)
+    code, _, err = run(capsys, "sweep", "cifar10-c-smal", "--run", "r", "--out", "o")
+    assert (code, "did you mean 'cifar10-c-small'?" in err) == (1, True)
+    code, _, err = run(capsys, "sweep", "fashion-mnist-small", "--run", "r", "--out", "o")
+    assert (code, "this is a recipe for bacs train, not for bacs sweep" in err) == (1, True)
+
+
+def test_completion_knows_verbs_and_flags(capsys):
+    code, out, _ = run(capsys, "completion", "bash")
+    assert code in (0, None)
+    assert "adapt" in out
+    assert "--batch-size" in out
+
+
+class TestInfo:
+    def test_an_ensemble(self, capsys, tmp_path, images):
+        ensemble = bacs.Ensemble([small_member(seed) for seed in range(3)], class_names=list("abcde"))
+        bacs.adapt(ensemble, images, "auto").save(tmp_path / "site")
+        code, out, _ = run(capsys, "info", str(tmp_path / "site"))
+        assert code == 0
+        for said in ("3 x ", "3 x swag_diag", "5: a, b, c, d, e", "by auto: ", f"bacs {bacs.__version__}"):
+            assert said in out
+        told = json.loads(run(capsys, "info", str(tmp_path / "site"), "--json")[1])
+        assert told["kind"] == "ensemble"
+        assert told["posteriors"] == {"swag_diag": 3}
+
+    def test_a_stream(self, capsys, tmp_path, images):
+        stream = bacs.stream(bacs.Ensemble([small_member()]), "bn")
+        stream.step(images)
+        stream.save(tmp_path / "live")
+        assert "bn, after 1 steps" in run(capsys, "info", str(tmp_path / "live"))[1]
+
+    def test_what_is_no_run(self, capsys, tmp_path):
+        code, _, err = run(capsys, "info", str(tmp_path))
+        assert code == 1
+        assert "is not a saved ensemble" in err
+
+
 @pytest.mark.parametrize("arguments", [(), ("dmo",), ("demo", "--verbos")])
 def test_a_misspelt_command_is_exit_code_2(capsys, arguments):
     code, _, err = run(capsys, *arguments)
@@ -44,7 +114,7 @@ def test_errors_are_one_line_and_a_code(capsys, monkeypatch, error, code):
     def failing():
         raise error
 
-    monkeypatch.setitem(cli.VERBS, "demo", failing)
+    monkeypatch.setattr("bacs.cli.demo.demo", failing)
     monkeypatch.delenv("BACS_DEBUG", raising=False)
     assert run(capsys, "demo") == (code, "", f"bacs: {error}\n")
 
@@ -53,7 +123,7 @@ def test_debug_shows_where_an_error_came_from(capsys, monkeypatch):
     def failing():
         raise ValueError("deep inside")
 
-    monkeypatch.setitem(cli.VERBS, "demo", failing)
+    monkeypatch.setattr("bacs.cli.demo.demo", failing)
     monkeypatch.setenv("BACS_DEBUG", "1")
     with pytest.raises(ValueError, match="deep inside"):
         cli.main(("demo",))
@@ -63,7 +133,7 @@ def test_ctrl_c_is_said_in_one_line(capsys, monkeypatch):
     def stopped():
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(cli.VERBS, "demo", stopped)
+    monkeypatch.setattr("bacs.cli.demo.demo", stopped)
     assert run(capsys, "demo") == (130, "", "bacs: stopped\n")
 
 

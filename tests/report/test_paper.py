@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import bacs
 from bacs.benchmark.cell import parts
 from bacs.benchmark.plan import plan
 from bacs.benchmark.recipe import read
@@ -31,7 +32,7 @@ SUMS = {
 }
 RECIPES = [
     file
-    for file in sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+    for file in sorted((Path(bacs.__file__).parent / "recipes").glob("*.toml"))
     if re.match(r"# Tables? \d+", file.read_text())
 ]
 TABLES = {(table.number, table.data): table for table in paper.tables()}

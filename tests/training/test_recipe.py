@@ -3,12 +3,13 @@ from pathlib import Path
 import pytest
 import torch
 
+import bacs
 from bacs import models
 from bacs.errors import RecipeError
 from bacs.training import Cosine, Linear
 from bacs.training.recipe import parse, read
 
-RECIPES = Path(__file__).parents[2] / "recipes"
+RECIPES = Path(bacs.__file__).parent / "recipes"
 PAPER = {"cifar10": "cifar10", "cifar100": "cifar100", "svhn": "svhn", "cifar10-9": "cifar10-9", "imagenet": "imagenet"}
 SMALL = ["cifar10-small", "cifar100-small", "svhn-small", "cifar10-9-small", "fashion-mnist-small"]
 LEAST = {"data": "cifar10", "model": {"name": "resnet26"}, "epochs": 3}

@@ -301,7 +301,7 @@ def test_the_imagenet_recipe_trains_on_folders_of_files(tmp_path):
             for index in range(3):
                 pixels = np.full((60, 80 + index, 3), 90 + 60 * number, np.uint8)
                 Image.fromarray(pixels).save(parent / f"{index}.JPEG")
-    whole = recipe.read(Path(__file__).parents[2] / "recipes" / "imagenet.toml")
+    whole = recipe.read(Path(bacs.__file__).parent / "recipes" / "imagenet.toml")
     small = {"members": 1, "epochs": 2, "batch_size": 3, "collect_from": 0.5, "collections_per_epoch": 2}
     plan = recipe.parse(whole.as_json() | small | {"model": {"name": "resnet50v2", "width": 4}})
     run(plan, tmp_path / "run", data_dir=tmp_path)

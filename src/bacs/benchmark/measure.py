@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import bacs
 from bacs import data
 from bacs.agreement import observe
 from bacs.benchmark import images, source, store
@@ -132,7 +133,7 @@ def adapt_to(
 
 
 def _common(job: CellJob) -> dict[str, Any]:
-    versions = {package: version(package) for package in ("bacs", "torch", "numpy")}
+    versions = {"bacs": bacs.__version__} | {package: version(package) for package in ("torch", "numpy")}
     return job.cell.identity() | {
         "versions": versions | {"python": platform.python_version()},
         "run": job.about_run,

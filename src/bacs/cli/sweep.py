@@ -33,7 +33,7 @@ def sweep(
 ) -> int:
     """Run every method of a recipe on every shift. The same command goes on with what was interrupted.
 
-    Example: bacs sweep recipes/cifar10-c-small.toml --run runs/cifar10 --out results/cifar10-c
+    Example: bacs sweep cifar10-c-small --run runs/cifar10 --out results/cifar10-c
 
     Args:
         recipe: TOML file that says which methods meet which shifts; recipes/ has those of the paper and small ones.

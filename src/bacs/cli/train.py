@@ -30,7 +30,7 @@ def train(
 ) -> int:
     """Train the members of an ensemble by a recipe. The same command goes on with what was interrupted.
 
-    Example: bacs train recipes/cifar10-small.toml --out runs/cifar10
+    Example: bacs train cifar10-small --out runs/cifar10
 
     Args:
         recipe: TOML file that says how to train; recipes/ has those of the paper and small ones.

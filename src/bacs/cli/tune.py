@@ -39,7 +39,7 @@ def tune(
 ) -> int:
     """Choose settings of a method on the validation corruptions. The same command goes on.
 
-    Example: bacs tune recipes/cifar10-tune-small.toml --run runs/cifar10 --out results/tune
+    Example: bacs tune cifar10-tune-small --run runs/cifar10 --out results/tune
 
     Writes OUT/chosen.toml, for bacs sweep --settings, and OUT/heat-map.png and .svg.
 
