@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import nn
 
 import bacs
 from bacs import checkpoints
+from bacs.benchmark.source import describe
 from bacs.errors import CheckpointError
 from bacs.parameters import read
 from bacs.posteriors import flat, swag_diag, swag_low_rank
@@ -120,6 +122,15 @@ def test_files_of_version_0_1_still_load(tmp_path, ensemble, images, kind):
     else:
         assert again.steps == 1
         assert torch.equal(again.step(images[20:]), made.step(images[20:]))
+
+
+def test_the_shipped_run_knows_the_size_of_its_images():
+    run = Path(__file__).parents[1] / "results" / "cifar10"
+    sizes = [member.preprocessing.size for member in bacs.load(run).members]
+    assert sizes == [(32, 32)] * 5
+    # The records beside it name the run by this sum, and a sweep goes on with no other.
+    record = json.loads((run.parent / "cifar10-c" / "sweep.json").read_text())
+    assert describe(run)["sha256"] == record["run"]["sha256"]
 
 
 def test_types_other_than_float32_come_back(tmp_path):

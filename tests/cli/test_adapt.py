@@ -346,6 +346,14 @@ class TestCheckpoints:
         assert adapt("old", "photos", "--size", 12, 12, "--out", "a.csv", "--save", "new")[0] == 0
         assert bacs.load("new").members[0].preprocessing == SIZED
 
+    def test_a_run_without_a_size_says_so_before_any_picture_is_read(self, place, adapt):
+        bacs.Ensemble([replace(small_member(), preprocessing=replace(SIZED, size=None))]).save("old")
+        said = "old does not say which size its models take"
+        assert said in adapt("old", "photos/00.png", "--out", "a.csv")[2]
+        assert said in adapt("old", "nowhere", "--out", "b.csv")[2]
+        for arguments in (("run", "photos"), ("old", "photos", "--size", 12, 12)):
+            assert "which size" not in adapt(*arguments, "--out", f"{arguments[0]}.csv")[2]
+
     def test_without_preprocessing_pictures_are_refused(self, place, adapt):
         bacs.Ensemble([small_member()]).save("bare")
         code, _, err = adapt("bare", "photos", "--out", "a.csv")

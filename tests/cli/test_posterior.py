@@ -67,6 +67,12 @@ def opened(tmp_path):
     return bacs.load(tmp_path / "out")
 
 
+def test_members_without_a_size_take_that_of_the_source_images(run, checkpoint, data, tmp_path):
+    assert bacs.load(checkpoint).members[0].preprocessing.size is None
+    assert run(checkpoint, "--data", data, "--images", "8")[0] == 0
+    assert opened(tmp_path).members[0].preprocessing.size == (12, 12)
+
+
 def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(run, checkpoint, data, tmp_path):
     code, out, _ = run(checkpoint, "--data", data, "--images", "12", "--prior-precision", "2")
     assert code == 0
@@ -152,7 +158,7 @@ def test_weight_files_become_members_of_a_named_model(run, data, tmp_path):
     assert code == 0
     (member,) = opened(tmp_path).members
     assert torch.equal(read(member.model)["head.weight"], read(network(3))["head.weight"])
-    assert member.preprocessing == bacs.Preprocessing((0.5,) * 3, (0.25,) * 3)
+    assert member.preprocessing == bacs.Preprocessing((0.5,) * 3, (0.25,) * 3, size=(12, 12))
 
 
 def test_a_folder_of_pictures_gives_a_weight_file_the_size_it_was_read_at(run, tmp_path):

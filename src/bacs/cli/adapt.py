@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from bacs.cli.source import check_save, check_settings, method_for, opened
+from bacs.cli.source import check_save, check_settings, method_for, opened, unknown_size
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare
 from bacs.ensemble import Ensemble
@@ -139,6 +139,8 @@ def adapt(
         ensemble = source.source if isinstance(source, Stream) else source
         if accuracy is not None and len(ensemble) < 2:
             raise ValueError("accuracy must be left out for a single network: it has nobody to agree with")
+        if note := unknown_size(run, ensemble):
+            print(note, file=sys.stderr)
         with bars(console) as progress:
             found = read(images, ensemble, strict=strict, progress=progress)
             outcome = predicted(

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tyro.conf import Positional
 
 from bacs import checkpoints as files
+from bacs.cli.source import with_size
 from bacs.data import load as load_data
 from bacs.data.folder import CENTRAL_CROP
 from bacs.data.image_set import ImageSet
@@ -90,7 +91,7 @@ def posterior(
         model_arguments: For weight files, such as depth=20 classes=10.
         mean: For weight files, of each channel on the scale 0..1.
         std: For weight files, of each channel.
-        size: Crop and resize the images of a folder to this many pixels; a weight file's member keeps it.
+        size: Crop and resize the images of a folder to this many pixels. Members keep the size of the images.
         split: Of the data set.
         data_dir: Where data sets lie; $BACS_DATA or ~/.cache/bacs/data by default.
         download: Fetch the data set if it is missing.
@@ -126,6 +127,8 @@ def posterior(
     ]
     inside = [member for ensemble in opened for member in ensemble.members]
     source_set = load_data(data, split=split, data_dir=data_dir, download=download, size=size)
+    height, width = source_set.images.shape[1:3]
+    inside = [with_size(member, (height, width)) for member in inside]
     for member in inside:
         member.model.to(device)
     console = Console(stderr=True)

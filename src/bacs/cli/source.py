@@ -58,7 +58,7 @@ def opened(
     found = load(run, model=model)
     if isinstance(found, Stream):
         return _continued(found, method, settings, online=online, device=device, size=size)
-    members = [_sized(member, size) for member in found.members]
+    members = [with_size(member, size) for member in found.members]
     if size is not None and all(a is b for a, b in zip(members, found.members, strict=True)):
         raise ValueError(f"size must be left out: the checkpoint says what its members take, got {size}")
     for member in members:
@@ -67,6 +67,17 @@ def opened(
     if not online:
         return ensemble
     return stream(ensemble, method, **({} if METHODS[method].chooses else settings.as_json()))
+
+
+def unknown_size(run: Path, ensemble: Ensemble) -> str | None:
+    """What to say where a checkpoint names no size: convolutions take any, and are right at the one they learnt."""
+    known = [member.preprocessing for member in ensemble.members]
+    if all(fit is None or fit.size is not None for fit in known):
+        return None
+    return (
+        f"{run} does not say which size its models take, so pictures stay at their own. If it is another than that of "
+        "the training images, predictions are wrong: --size HEIGHT WIDTH"
+    )
 
 
 def _continued(
@@ -84,7 +95,7 @@ def _continued(
     return stream
 
 
-def _sized(member: Member, size: tuple[int, int] | None) -> Member:
+def with_size(member: Member, size: tuple[int, int] | None) -> Member:
     """The member with a size where its checkpoint has none; never another one than it says."""
     known = member.preprocessing
     if size is None or known is None or known.size is not None:

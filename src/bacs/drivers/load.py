@@ -63,7 +63,10 @@ def member_folders(run: Path) -> list[Path]:
 
 
 def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], source: ModelSource | None) -> Ensemble:
-    members = [_member(entry, tensors[f"member-{index}"], source) for index, entry in enumerate(manifest["members"])]
+    size = manifest.get("image_size")  # of runs whose members were stored before preprocessing had a size
+    members = [
+        _member(entry, tensors[f"member-{index}"], source, size) for index, entry in enumerate(manifest["members"])
+    ]
     mask = manifest["class_mask"]
     return Ensemble(
         members,
@@ -76,7 +79,9 @@ def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], s
     )
 
 
-def _member(entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSource | None) -> Member:
+def _member(
+    entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSource | None, size: list[int] | None
+) -> Member:
     architecture = Architecture(**entry["architecture"])
     try:
         model = build(architecture, source)
@@ -88,7 +93,7 @@ def _member(entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSour
     weights = {key.removeprefix("model/"): t for key, t in tensors.items() if key.startswith("model/")}
     _fill(model, weights, architecture.name)
     state = {key.removeprefix("posterior/"): t for key, t in tensors.items() if key.startswith("posterior/")}
-    preprocessing = None if entry["preprocessing"] is None else _preprocessing(entry["preprocessing"])
+    preprocessing = None if entry["preprocessing"] is None else _preprocessing({"size": size} | entry["preprocessing"])
     posterior = posteriors.unpack(entry["posterior"], state, dict(model.named_parameters()))
     return Member(model, posterior, preprocessing, architecture)
 

@@ -125,7 +125,8 @@ def _spread(before: Figures, after: Figures) -> list[str]:
         return []
     return [
         f"predictions spread from {before.effective_classes:.1f} effective classes to {after.effective_classes:.1f} "
-        "and became less sure: if the images are of few classes, batch statistics do harm; use method vanilla"
+        "and became less sure: if the images are of few classes, batch statistics do harm, use method vanilla; if they "
+        "are not of the size that the model was trained at, size mends it"
     ]
 
 
