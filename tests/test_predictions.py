@@ -307,6 +307,32 @@ class TestSummary:
         assert self.summary(mixed, sure_of(*[0, 1, 2, 3, 0] * 20), ensemble).warnings == ()
         assert self.summary(few, mixed, ensemble).warnings == ()
 
+    def test_a_collapse_of_labels_alone_is_said(self, ensemble):
+        """Every image gets class 0, by a little; the mean prediction is spread over all."""
+        rows = torch.full((100, 5), 0.19, dtype=torch.float64)
+        rows[:, 0] = 0.24
+        found = self.summary(sure_of(*[0, 1, 2, 3, 4] * 20), predictions(*rows.tolist()), ensemble)
+        assert found.after.effective_classes > 4.9
+        assert "collapsed onto few classes: from 5.0 counted classes to 1.0" in found.warnings[0]
+
+    def test_a_member_that_collapsed_alone_is_named(self, ensemble):
+        mixed = torch.tensor([0, 1, 2, 3, 4] * 20)
+        before = sure_of(*mixed.tolist())._replace(labels=torch.stack([mixed] * 3))
+        for fallen, words in (([2], "member 2 collapsed"), ([0, 2], "members 0, 2 collapsed")):
+            labels = before.labels.clone()
+            labels[fallen] = 3
+            (warning,) = self.summary(before, before._replace(labels=labels), ensemble).warnings
+            assert warning.startswith(f"{words} onto few classes: member {fallen[0]} from 5.0 counted classes to 1.0")
+
+    def test_weights_that_went_far_are_said(self, ensemble):
+        made = sure_of(*[0, 1, 2, 3, 4] * 20)
+        said = [
+            summarise(ensemble, made, made, moved, method="tent", batch_size=128).warnings
+            for moved in ([0.1, 12.3, None], [0.1, 4.9, None], [None] * 3)
+        ]
+        assert said[0][0].startswith("weights moved by 12.3 posterior standard deviations, of which draws have 1")
+        assert said[1:] == [(), ()]
+
     def test_one_class_throughout_is_said(self, ensemble):
         one = sure_of(*[2] * 100)
         assert "nearly all images are predicted to be of one class" in self.summary(one, one, ensemble).warnings[0]

@@ -139,6 +139,15 @@ def test_what_goes_beyond_the_paper_is_that_of_the_python_way(place, adapt):
     assert told["temperature"] == 2.5
 
 
+def test_rates_that_destroy_the_networks_are_said(place, adapt):
+    wild = ("--method", "bacs-no-posterior", "--learning-rate", 30, "--batch-size", 40)
+    told = json.loads(adapt("run", "photos", "--out", "a.csv", "--json", *wild)[1])
+    assert max(told["moved"]) > 5
+    assert any("weights moved by" in warning for warning in told["warnings"])
+    usual = json.loads(adapt("run", "photos", "--out", "b.csv", "--json", "--method", "bacs")[1])
+    assert not any("weights moved by" in warning for warning in usual["warnings"])
+
+
 def test_a_flat_posterior_and_an_idle_method_have_no_distance(place, adapt):
     bacs.Ensemble([replace(small_member(0, flat), preprocessing=SIZED)]).save("flat")
     assert "deviations: no posterior" in adapt("flat", "photos", "--out", "a.csv")[1]

@@ -14,6 +14,9 @@ from bacs.predictive import Predictive
 
 FEW = 32
 """Batch statistics of fewer images than this are noise enough to be said."""
+FAR = 5.0
+"""Posterior standard deviations, of which draws have 1. On noisy CIFAR-10 images, networks that moved by 3.4 were as
+right as before, and those that moved by 6.5 had lost two fifths of it."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ def summarise(
     classes.sort(key=lambda row: (-row.after, -row.before, row.index))
     images, first, second = len(before.probabilities), observe(before), observe(after)
     warnings = [
-        *_collapse(first, second, images, width),
+        *(_collapse(first, second, counts, images) or _collapsed_members(before, after, width)),
+        *_far(moved),
         *_spread(first, second),
         *(_small_batches(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
     ]
@@ -98,20 +102,62 @@ def summarise(
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings), guesses)
 
 
-def _collapse(before: Figures, after: Figures, images: int, classes: int) -> list[str]:
-    """Adaptation that fell onto few classes: half of the effective classes are gone, or less than two are left."""
-    old, new = before.effective_classes, after.effective_classes
-    if new < old / 2:
-        return [
-            f"predictions collapsed onto few classes: from {old:.1f} effective classes to {new:.1f}; try a smaller "
-            "learning_rate, fewer epochs or method bn"
-        ]
-    if new < 2 < classes and images >= FEW:
-        return [
-            f"nearly all images are predicted to be of one class ({new:.1f} effective classes); if that is so, batch "
-            "statistics do not suit them: use method vanilla"
-        ]
+def _collapse(before: Figures, after: Figures, counts: Sequence[Sequence[int]], images: int) -> list[str]:
+    """Adaptation that fell onto few classes: half of them are gone, or less than two are left.
+
+    Counted are probabilities and labels: members that are sure of different wrong classes have a mean that is spread
+    over all of these, though nearly every image gets one label.
+    """
+    kinds = (
+        ("effective", before.effective_classes, after.effective_classes),
+        ("counted", _spread_of(counts[0]), _spread_of(counts[1])),
+    )
+    for kind, old, new in kinds:
+        if new < old / 2:
+            return [
+                f"predictions collapsed onto few classes: from {old:.1f} {kind} classes to {new:.1f}; try a smaller "
+                "learning_rate, fewer epochs or method bn"
+            ]
+    for kind, _, new in kinds:
+        if new < 2 < len(counts[0]) and images >= FEW:
+            return [
+                f"nearly all images are predicted to be of one class ({new:.1f} {kind} classes); if that is so, batch "
+                "statistics do not suit them: use method vanilla"
+            ]
     return []
+
+
+def _collapsed_members(before: Predictive, after: Predictive, classes: int) -> list[str]:
+    """Members that fell by themselves while their mean, which the others hold up, still shows most classes."""
+    old, new = (
+        [_spread_of(labels.bincount(minlength=classes).tolist()) for labels in made.labels] for made in (before, after)
+    )
+    fallen = [number for number, (had, has) in enumerate(zip(old, new, strict=True)) if has < had / 2]
+    if not fallen:
+        return []
+    first = fallen[0]
+    names = f"member {first}" if len(fallen) == 1 else f"members {', '.join(map(str, fallen))}"
+    return [
+        f"{names} collapsed onto few classes: member {first} from {old[first]:.1f} counted classes to "
+        f"{new[first]:.1f}; try a smaller learning_rate, fewer epochs or method bn"
+    ]
+
+
+def _far(moved: Sequence[float | None]) -> list[str]:
+    """Weights where training never was, whatever the predictions look like."""
+    farthest = max((distance for distance in moved if distance is not None), default=0.0)
+    if not farthest > FAR:
+        return []
+    return [
+        f"weights moved by {farthest:.3g} posterior standard deviations, of which draws have 1: they are no longer the "
+        "trained ones; try a smaller learning_rate, fewer epochs or method bacs"
+    ]
+
+
+def _spread_of(counts: Sequence[int]) -> float:
+    """exp H of the shares: how many classes the labels are spread over."""
+    shares = np.array([count for count in counts if count]) / sum(counts)
+    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def _spread(before: Figures, after: Figures) -> list[str]:
