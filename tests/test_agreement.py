@@ -75,7 +75,7 @@ class TestEstimate:
         rng = np.random.default_rng(1)
         signal = 2 * rng.standard_normal((20_000, 6))
         seen = torch.from_numpy(signal + rng.standard_normal((6, 20_000, 6)))
-        return seen[:5].softmax(dim=-1), seen[5].argmax(dim=-1).numpy()
+        return (2 * seen[:5]).softmax(dim=-1), seen[5].argmax(dim=-1).numpy()  # too sure of themselves, as networks are
 
     def test_labels_that_look_like_one_more_member_are_estimated_right(self, drawn):
         members, truth = drawn
@@ -102,6 +102,14 @@ class TestEstimate:
         few, many, known = estimate(figures, 50), estimate(figures, 5000), estimate(figures, 5000, reference)
         assert few.high - few.low > many.high - many.low > known.high - known.low
         assert 0 <= few.low < few.high <= 1
+
+    def test_members_that_agree_on_what_is_ambiguous_are_not_held_to_be_right(self):
+        rows = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64).expand(4, 50, 3)
+        found = estimate(observe(average(rows)), 50)
+        assert found.ensemble == pytest.approx(0.6)
+        assert found.members == pytest.approx(0.6)
+        known = Reference(1000, agreement=0.9, vote_agreement=0.9, member_accuracy=0.9, ensemble_accuracy=0.9)
+        assert estimate(observe(average(rows)), 50, known).ensemble > 0.99  # where source images have shown it
 
     def test_other_predictions_are_judged_by_honest_ones(self, drawn):
         rows, truth = drawn

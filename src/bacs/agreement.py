@@ -142,7 +142,9 @@ SPREAD = {True: 0.025, False: 0.04}
 def estimate(figures: Figures, images: int, reference: Reference | None = None) -> Estimate:
     """How often the members and their ensemble are right, from how often they agree.
 
-    With a reference, the log-odds of agreement are moved by as much as they were off on source images.
+    With a reference, the log-odds of agreement are moved by as much as they were off on source images. Without one,
+    nobody is held to be right more often than they themselves expect: members that learnt from the same data agree
+    where it is ambiguous too, and that they agree does not make them right.
     """
     if figures.agreement is None or figures.vote_agreement is None:
         raise ValueError("an estimate needs two members or more: one has nobody to agree with")
@@ -150,6 +152,9 @@ def estimate(figures: Figures, images: int, reference: Reference | None = None) 
     if reference is not None:
         members = _moved(members, reference.agreement, reference.member_accuracy, reference.images)
         ensemble = _moved(ensemble, reference.vote_agreement, reference.ensemble_accuracy, reference.images)
+    else:
+        ensemble = min(ensemble, figures.confidence)
+        members = min(members, ensemble)
     return Estimate(
         members, ensemble, *_interval(ensemble, images, SPREAD[reference is not None]), reference is not None
     )

@@ -88,8 +88,8 @@ def test_the_table_example_gains_by_the_statistics_of_the_new_sensors(capsys):
     assert len(file.read_text().splitlines()) <= 70
     runpy.run_path(str(file))["main"](count=513, epochs=5)
     rows = {line.split()[0]: scores(line) for line in capsys.readouterr().out.splitlines()}
-    assert list(rows) == ["vanilla", "bn", "bacs"]
-    for method in ("bn", "bacs"):
+    assert list(rows) == ["vanilla", "bn", "bacs", "auto"]
+    for method in ("bn", "bacs", "auto"):
         assert rows[method][0] > rows["vanilla"][0]
         assert rows[method][1] < rows["vanilla"][1]
 
@@ -100,5 +100,6 @@ def test_the_transformer_example_adapts_without_batch_norm(capsys):
     example = runpy.run_path(str(file))
     example["main"](example["trained"](count=512, epochs=4), count=128, shifts=("brightness/3",))
     rows = {line.split()[1]: scores(line) for line in capsys.readouterr().out.splitlines()}
-    assert list(rows) == ["vanilla", "tent", "bacs"]
+    assert list(rows) == ["vanilla", "tent", "bacs", "auto"]
     assert rows["bacs"] != rows["vanilla"]
+    assert rows["auto"] == rows["vanilla"]  # without batch norm there is nothing to choose
