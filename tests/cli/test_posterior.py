@@ -67,6 +67,25 @@ def opened(tmp_path):
     return bacs.load(tmp_path / "out")
 
 
+def test_a_pickled_network_is_refused_in_plain_words(run, data, tmp_path):
+    torch.save(network(0), tmp_path / "whole.pt")
+    code, _, err = run(tmp_path / "whole.pt", "--data", data, "--model", "resnet26")
+    assert code == 1
+    assert "holds a bacs.models.resnet26.ResNet26, a whole object that would run code; save model.state_dict()" in err
+    assert "\x1b" not in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"PK\x03\x04 and no more"])
+@pytest.mark.parametrize("suffix", [".pt", ".npz"])
+def test_junk_that_is_named_like_weights_is_one_line(run, data, tmp_path, content, suffix):
+    (tmp_path / f"w{suffix}").write_bytes(content)
+    code, _, err = run(tmp_path / f"w{suffix}", "--data", data, "--model", "resnet26")
+    assert code == 1
+    assert f"w{suffix} cannot be read as weights: it is " in err
+    assert len(err.splitlines()) == 1
+
+
 def test_members_without_a_size_take_that_of_the_source_images(run, checkpoint, data, tmp_path):
     assert bacs.load(checkpoint).members[0].preprocessing.size is None
     assert run(checkpoint, "--data", data, "--images", "8")[0] == 0

@@ -79,5 +79,9 @@ def test_what_is_no_weight_file_is_said_in_a_line(tmp_path):
         with pytest.raises(CheckpointError, match=f"{name} cannot be read as weights") as raised:
             open_weights(tmp_path / name, small_model())
         assert len(str(raised.value).splitlines()) == 1
+    for suffix in (".safetensors", ".npz", ".pt"):
+        (tmp_path / f"empty{suffix}").touch()
+        with pytest.raises(CheckpointError, match="cannot be read as weights: it is empty"):
+            open_weights(tmp_path / f"empty{suffix}", small_model())
     with pytest.raises(CheckpointError, match="holds no state dict"):
         open_weights(write(tmp_path / "list.pt", [1, 2]), small_model())

@@ -1,6 +1,8 @@
 """Plain weight files of any framework that writes safetensors, PyTorch or NumPy: no code in them runs."""
 
 import pickle
+import re
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +20,15 @@ from bacs.parameters import read
 from bacs.posteriors import flat
 from bacs.preprocessing import Preprocessing
 
-SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".bin")
+TORCH = (".pt", ".pth", ".bin")
+SUFFIXES = (".safetensors", ".npz", *TORCH)
 NESTS = ("state_dict", "model_state_dict", "model")
 """Where training programs put the weights in a larger file."""
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, TypeError, RuntimeError, LookupError, SafetensorError),
+    *(pickle.UnpicklingError, zipfile.BadZipFile),
+)
+"""What the readers raise for files that are empty, cut short or something else altogether."""
 
 
 def open_weights(file: str | Path, model: nn.Module, preprocessing: Preprocessing | None = None) -> Member:
@@ -53,9 +61,8 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         found = _read(file)
     except FileNotFoundError:
         raise CheckpointError(f"{file} does not exist") from None
-    except (OSError, ValueError, RuntimeError, SafetensorError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CheckpointError(f"{file} cannot be read as weights: {reason}") from error
+    except UNREADABLE as error:
+        raise CheckpointError(f"{file} cannot be read as weights: {_why(error, file)}") from error
     for nest in NESTS:
         if isinstance(found, Mapping) and isinstance(found.get(nest), Mapping):
             found = found[nest]
@@ -64,10 +71,27 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     return dict(found)
 
 
+def _why(error: Exception, file: Path) -> str:
+    """In plain words: torch's run over many lines, with colours in them and the advice to run what is in the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if not file.stat().st_size:
+        return "it is empty"
+    if named := re.search(r"Unsupported global: GLOBAL (\S+)", str(error)):
+        return (
+            f"it holds a {named.group(1)}, a whole object that would run code; save model.state_dict() where the class "
+            "is known, and give that file"
+        )
+    return f"it is damaged or no {'torch.save' if file.suffix in TORCH else file.suffix} file"
+
+
 def _read(file: Path) -> Any:
     if file.suffix == ".safetensors":
         return load_file(file)
     if file.suffix == ".npz":
-        with np.load(file, allow_pickle=False) as arrays:
+        # Opened here, because np.load leaves the file open when it is no zip archive.
+        with file.open("rb") as handle, np.lib.npyio.NpzFile(handle, allow_pickle=False) as arrays:
             return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-    return torch.load(file, map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of pickle protocols, before the error that says what is wrong
+        return torch.load(file, map_location="cpu", weights_only=True)
