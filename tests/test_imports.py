@@ -10,7 +10,7 @@ import bacs
 ROOT = Path(bacs.__file__).parent
 LAYERS = [
     {"errors", "types"},
-    {"parameters", "inputs", "layout", "preprocessing", "toml", "locks"},
+    {"parameters", "inputs", "layout", "preprocessing", "toml", "locks", "writable"},
     {"threads", "objectives", "metrics", "predictive", "posteriors", "models", "corruptions", "checkpoints", "engine"},
     {"agreement"},
     {"temperature"},

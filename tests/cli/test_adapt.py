@@ -330,6 +330,32 @@ class TestFailures:
         assert message in err
         assert not Path("a.csv").exists()
 
+    @pytest.mark.parametrize(
+        "arguments", [("--out", "run/bacs.json/a.csv"), ("--out", "a.csv", "--save", "photos/00.png/b")]
+    )
+    def test_outputs_that_cannot_be_written_are_said_before_any_work(self, place, adapt, monkeypatch, arguments):
+        monkeypatch.setattr(import_module("bacs.cli.adapt"), "pictures", None)  # no picture is read
+        code, out, err = adapt("run", "photos", *arguments)
+        assert (code, out) == (1, "")
+        flag, path = arguments[-2:]
+        assert f"{flag.strip('-')} {path} cannot be written: {Path(path).parent}: Not a directory" in err
+        assert sorted(os.listdir()) == ["photos", "run"]
+
+    def test_of_table_and_ensemble_both_are_written_or_neither(self, place, adapt, monkeypatch):
+        wishes = ("run", "photos", "--out", "a.csv", "--save", "run2", "--method", "bn")
+
+        def full(file, data):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("bacs.checkpoints.replace", full)
+            code, _, err = adapt(*wishes)
+        assert code == 1
+        assert "could not save to run2: No space left on device" in err
+        assert not Path("a.csv").exists()
+        assert adapt(*wishes)[0] == 0  # nothing is in its way
+        assert Path("a.csv").exists()
+
     def test_a_training_run_is_never_replaced(self, place, adapt):
         os.mkdir("training")
         manifest = json.loads(Path("run/bacs.json").read_text())

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ import bacs
 from bacs import cli
 from bacs.errors import DataError
 from small import small_member
+from sweep_records import make_record, write_sweep
+from tiny import tiny_ensemble
 
 
 def run(capsys, *arguments):
@@ -127,6 +130,43 @@ def test_debug_shows_where_an_error_came_from(capsys, monkeypatch):
     monkeypatch.setenv("BACS_DEBUG", "1")
     with pytest.raises(ValueError, match="deep inside"):
         cli.main(("demo",))
+
+
+OUTPUTS = {
+    "corrupt": ("fashion-mnist-part",),
+    "train": ("recipe.toml",),
+    "demo": (),
+    "posterior": ("run", "--data", "fashion-mnist-part"),
+    "sweep": ("sweep.toml", "--run", "run"),
+    "tune": ("tune.toml", "--run", "run"),
+    "report": ("swept",),
+}
+
+
+@pytest.mark.parametrize("verb", OUTPUTS)
+def test_an_out_that_cannot_be_written_is_one_line_before_any_work(capsys, monkeypatch, tmp_path, verb):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BACS_DEBUG", raising=False)
+    tiny_ensemble().save("run")
+    Path("file").write_text("")
+    Path("recipe.toml").write_text('data = "fashion-mnist-part"\nepochs = 1\n[model]\nname = "resnet26"\n')
+    Path("sweep.toml").write_text('data = "fashion-mnist-part-c"\nmethods = ["bn"]\n')
+    Path("tune.toml").write_text(
+        'data = "fashion-mnist-part-c"\ncorruptions = ["spatter"]\nmethod = "bacs"\n[grid]\nlearning_rate = [0.1, 1]\n'
+    )
+    write_sweep(tmp_path / "swept", [make_record()])
+    code, out, err = run(capsys, verb, *OUTPUTS[verb], "--out", "file/out")
+    assert (code, out) == (1, "")
+    assert err == "bacs: out file/out cannot be written: file: Not a directory\n"
+
+
+def test_a_disk_that_fills_is_said_in_one_line(capsys, monkeypatch):
+    def full():
+        raise OSError(28, "No space left on device", "out/fog.npy")
+
+    monkeypatch.setitem(cli.VERBS, "demo", full)
+    monkeypatch.delenv("BACS_DEBUG", raising=False)
+    assert run(capsys, "demo") == (1, "", "bacs: out/fog.npy: No space left on device\n")
 
 
 def test_ctrl_c_is_said_in_one_line(capsys, monkeypatch):

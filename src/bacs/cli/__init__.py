@@ -48,12 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"bacs: {error}", file=sys.stderr)
         return 1 if isinstance(error, BacsError) else 2
-    except KeyboardInterrupt:
-        print("bacs: stopped", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader of our output has seen enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a disk that fills, a folder that closes: no mistake of the program, so no traceback
+        if os.environ.get("BACS_DEBUG"):
+            raise
+        place = "" if error.filename is None else f"{error.filename}: "
+        print(f"bacs: {place}{error.strerror or error}", file=sys.stderr)
+        return 1
 
 
 def run(verb: str, arguments: Sequence[str]) -> int:

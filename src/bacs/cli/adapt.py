@@ -24,7 +24,7 @@ from bacs.methods.settings import AGREEMENT, Settings, check_epochs
 from bacs.predictions import posterior_deviations, summarise
 from bacs.predictions.screen import lines
 from bacs.predictions.table import tabulate
-from bacs.predictions.writers import check_out
+from bacs.predictions.writers import check_out, stage
 from bacs.predictive import check_accuracy, check_coverage, join
 
 
@@ -158,9 +158,10 @@ def adapt(
         table = tabulate(
             outcome.after, index=found.index, paths=found.paths, class_names=ensemble.class_names, **flagging
         )
-        table.write(out, probabilities=probabilities, overwrite=overwrite)
-        if save is not None:
-            outcome.adapted.save(save)
+        # Both or neither: a second try finds nothing in its way.
+        with stage(out, table.columns(probabilities=probabilities), overwrite=overwrite):
+            if save is not None:
+                outcome.adapted.save(save)
     except KeyboardInterrupt:
         console.print("\nStopped. The same command begins anew; an existing table was left as it was.", highlight=False)
         return 130

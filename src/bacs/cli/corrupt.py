@@ -12,6 +12,7 @@ from bacs.data import load
 from bacs.data.copies import write_copy
 from bacs.data.image_set import first
 from bacs.errors import unknown_name
+from bacs.writable import check_writable
 
 
 def corrupt(
@@ -52,6 +53,9 @@ def corrupt(
             raise unknown_name("corruptions", name, (*TEST, *VALIDATION))
     if not severities or len(set(severities)) != len(severities) or not set(severities) <= {1, 2, 3, 4, 5}:
         raise ValueError(f"severities must be different numbers 1..5, got {severities}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"out must be a folder, {out} is a file")
+    check_writable("out", out)
     image_set = first(load(data, split=split, data_dir=data_dir, download=download, size=size), limit)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:

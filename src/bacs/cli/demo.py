@@ -21,6 +21,7 @@ from bacs.report.rows import table
 from bacs.report.terminal import terminal_table
 from bacs.training.recipe import Recipe
 from bacs.training.run import train
+from bacs.writable import check_writable
 
 SHIFTS = ("gaussian_noise", "motion_blur", "snow", "elastic_transform")  # noise, blur, weather, digital
 SEVERITY = 5
@@ -57,6 +58,7 @@ def demo(
     for shift in shifts:
         if shift not in (*TEST, *VALIDATION):
             raise unknown_name("shifts", shift, (*TEST, *VALIDATION))
+    check_writable("out", out)
     console = Console(stderr=json)
     began = time.monotonic()
     console.print("[bold]1. Training five small networks with their posteriors[/bold]")

@@ -25,6 +25,7 @@ from bacs.pretrained import source
 from bacs.pretrained.checkpoint import open_checkpoint
 from bacs.pretrained.fisher import too_little
 from bacs.pretrained.make import AUGMENTATIONS, Plan, make, work
+from bacs.writable import check_writable
 
 SCORED = 1000  # source images on which each member is tried in the end
 
@@ -169,6 +170,7 @@ def check_out(out: Path) -> None:
         raise RunError(f"{out} holds a saved {files.read_manifest(out)['kind']} already; choose a new folder")
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise RunError(f"{out} holds something else; choose a new folder")
+    check_writable("out", out)
 
 
 def make_all(

@@ -13,6 +13,7 @@ from bacs.report.chapter import Chapter
 from bacs.report.records import Sweep, read
 from bacs.report.terminal import fitted, on_terminal
 from bacs.report.write import Report, write
+from bacs.writable import check_writable
 
 
 def report(
@@ -34,6 +35,7 @@ def report(
         raise ValueError("folders must name at least one folder of a sweep, got none")
     sweeps = [read(folder) for folder in folders]
     into = out or common_folder(folders) / "report"
+    check_writable("out", into)
     console = Console(stderr=json)
     with Console(stderr=True).status("drawing"):
         written = write(sweeps, into)

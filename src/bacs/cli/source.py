@@ -10,6 +10,7 @@ from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.methods import METHODS, Stream
 from bacs.methods.settings import Settings
+from bacs.writable import check_writable
 
 
 def method_for(run: Path) -> str:
@@ -28,7 +29,10 @@ def check_settings(method: str, settings: Settings) -> None:
 
 def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
     """Raises if the adapted ensemble could not, or should not, go where it is to go."""
-    if save is None or not save.exists():
+    if save is None:
+        return
+    check_writable("save", save)
+    if not save.exists():
         return
     if save.resolve() == run.resolve():
         raise ValueError(f"save must be another folder than the one that is adapted, got {save}")

@@ -15,6 +15,7 @@ from bacs.benchmark.cell import Cell
 from bacs.benchmark.plan import plan
 from bacs.benchmark.sweep import Summary, about, run_cells
 from bacs.engine import HERE, Place
+from bacs.writable import check_writable
 
 
 def sweep(
@@ -52,6 +53,7 @@ def sweep(
     cells, described = plan(chosen), about(chosen.as_json(), run)
     if dry_run:
         return show_plan(cells, store.check(out, described, cells), json=json)
+    check_writable("out", out)
     began = time.monotonic()
     try:
         summary = run_cells(

@@ -14,6 +14,7 @@ from bacs.errors import BacsError
 from bacs.training import curves, distributed, folder
 from bacs.training import recipe as recipes
 from bacs.training.run import train as train_ensemble
+from bacs.writable import check_writable
 
 
 def train(
@@ -45,6 +46,7 @@ def train(
     console = Console(stderr=True)
     plan = recipes.read(recipe)
     chosen = list(members) or None
+    check_writable("out", out)
     try:
         if distributed.launched():
             distributed.train(plan, out, members=chosen, data_dir=data_dir, device=place.device, console=console)

@@ -21,6 +21,7 @@ from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
 from bacs.report.comparison import spelt
 from bacs.report.heat_map import heat_map
+from bacs.writable import check_writable
 
 
 def tune(
@@ -63,6 +64,7 @@ def tune(
     varied = tuple(chosen.grid)
     if dry_run:
         return show_plan(cells, store.check(out, described, cells, varied=varied), json=json)
+    check_writable("out", out)
     try:
         summary = run_cells(
             cells,

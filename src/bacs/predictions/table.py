@@ -9,7 +9,7 @@ import numpy as np
 
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
-from bacs.predictions.writers import check_out, write
+from bacs.predictions.writers import stage
 from bacs.predictive import Predictive, abstain, abstain_for, mutual_information, predictive_entropy
 
 
@@ -40,8 +40,8 @@ class Table:
 
     def write(self, path: str | Path, *, probabilities: bool = False, overwrite: bool = False) -> None:
         """Writes .parquet, .csv or .jsonl, whole or not at all; an existing file only with `overwrite`."""
-        check_out(path, overwrite=overwrite)
-        write(Path(path), self.columns(probabilities=probabilities))
+        with stage(path, self.columns(probabilities=probabilities), overwrite=overwrite):
+            pass
 
 
 def predict_table(

@@ -13,12 +13,13 @@ import numpy as np
 
 from bacs.data.formats.parquet import import_pyarrow
 from bacs.errors import RunError
+from bacs.writable import check_writable
 
 Columns = dict[str, Any]  # name -> array or sequence; a two-dimensional array has a list in each row
 
 
 def check_out(path: str | Path, *, overwrite: bool) -> None:
-    """Raises for what would fail after the work: an unknown ending, a file that is there, pyarrow that is not."""
+    """Raises for what would fail after the work: an ending, a file that is there, a closed folder, no pyarrow."""
     file = Path(path)
     if file.suffix not in WRITERS:
         raise ValueError(f"out must end in {', '.join(WRITERS)}, got {file}")
@@ -28,29 +29,38 @@ def check_out(path: str | Path, *, overwrite: bool) -> None:
         raise ValueError(f"out must be a new file, {file} exists: overwrite replaces it")
     if file.suffix == ".parquet":
         import_pyarrow()
-
-
-def write(file: Path, columns: Columns) -> None:
-    """Writes the columns in the format of the file's ending."""
-    with _replacing(file) as handle:
-        WRITERS[file.suffix](handle, columns)
+    check_writable("out", file)
 
 
 @contextmanager
-def _replacing(file: Path) -> Iterator[BinaryIO]:
-    """A handle on a temporary neighbour that takes the file's place when everything was written."""
+def stage(path: str | Path, columns: Columns, *, overwrite: bool = False) -> Iterator[None]:
+    """Writes the columns in the format of the file's ending; the file takes its place when the block has gone well.
+
+    So what belongs to it can be written in the block: if that fails, the table is not there either.
+    """
+    check_out(path, overwrite=overwrite)
+    file = Path(path)
     temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as handle:
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
-        temporary.replace(file)
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}; nothing was left half-written") from error
+        with _explained(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as handle:
+                WRITERS[file.suffix](handle, columns)
+                handle.flush()
+                os.fsync(handle.fileno())
+        yield
+        with _explained(file):
+            temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"could not write {file}: {error.strerror or error}; nothing was left half-written") from error
 
 
 def _write_parquet(handle: BinaryIO, columns: Columns) -> None:
