@@ -44,6 +44,10 @@ class Preprocessing:
             raise ValueError(f"mean must be finite, got {self.mean}")
         if not all(s > 0 for s in self.std):
             raise ValueError(f"std must be > 0, got {self.std}")
+        for name in ("mean", "std"):
+            largest = max(getattr(self, name))
+            if largest > 1:
+                raise ValueError(f"{name} must be on the scale 0..1, got {largest:g}: of pixels 0..255, divide by 255")
         if self.size is not None:
             object.__setattr__(self, "size", _checked_size(self.size))
         if self.crop is not None and not 0 < self.crop <= 1:

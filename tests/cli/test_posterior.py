@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -84,6 +85,26 @@ def test_junk_that_is_named_like_weights_is_one_line(run, data, tmp_path, conten
     assert code == 1
     assert f"w{suffix} cannot be read as weights: it is " in err
     assert len(err.splitlines()) == 1
+
+
+def test_what_the_network_sees_wrongly_is_not_called_a_perfect_fit(run, data, tmp_path):
+    torch.save(network(3).state_dict(), tmp_path / "w.pt")
+    model = ("--model", "resnet26", "--model-arguments", "width=4", "blocks=1", "classes=3")
+    code, _, err = run(
+        *(tmp_path / "w.pt", "--data", data, *model, "--mean", 123, 116, 103, "--std", 58, 57, 57),
+    )
+    assert code == 2
+    assert "mean must be on the scale 0..1, got 123: of pixels 0..255, divide by 255" in err
+    # On the right scale and still wrong: this network was never trained.
+    code, out, err = run(
+        *(tmp_path / "w.pt", "--data", data, *model, "--mean", *(0.5,) * 3, "--std", *(0.25,) * 3, "--json"),
+    )
+    (entry,) = json.loads(out)["members"]
+    assert entry["source_accuracy"] < 0.5
+    assert f"source accuracy {entry['source_accuracy']:.2f} is that of guessing among 3 classes" in entry["guessing"]
+    assert "is that of guessing" in " ".join(err.split())
+    guessing = import_module("bacs.cli.posterior").guessing
+    assert [guessing(right, 1000, 10) is None for right in (0.08, 0.1, 0.13, 0.9)] == [False, False, True, True]
 
 
 def test_members_without_a_size_take_that_of_the_source_images(run, checkpoint, data, tmp_path):

@@ -1,6 +1,7 @@
 """`bacs posterior`: posteriors and ensembles for checkpoints that were trained elsewhere."""
 
 import json as json_format
+import math
 import warnings
 from pathlib import Path
 from typing import Any, Literal
@@ -189,13 +190,26 @@ def make_all(
         for number, member in enumerate(members):
             made, notes = make(member, source_set, plan, number, lambda count: progress.advance(task, count))
             for each in made:
-                right = None if labels is None else accuracy(Ensemble([each]).predict(scored), labels)
-                about.append({"member": len(about), "source_accuracy": right} | notes | scale(each))
+                rows = None if labels is None else Ensemble([each]).predict(scored)
+                right = None if rows is None else accuracy(rows, labels)
+                guess = None if rows is None or right is None else guessing(right, *rows.shape)
+                about.append({"member": len(about), "source_accuracy": right, "guessing": guess} | notes | scale(each))
             done += made
     for entry in about:
-        if entry.get("warning"):
-            console.print(f"member {entry['member']}: {entry['warning']}", highlight=False, markup=False)
+        for said in filter(None, (entry["guessing"], entry.get("warning"))):
+            console.print(f"member {entry['member']}: {said}", highlight=False, markup=False)
     return done, about
+
+
+def guessing(right: float, images: int, classes: int) -> str | None:
+    """What to say of a member that is right no more often than chance, give or take two deviations of it."""
+    chance = 1 / classes
+    if right > chance + 2 * math.sqrt(chance * (1 - chance) / images):
+        return None
+    return (
+        f"source accuracy {right:.2f} is that of guessing among {classes} classes: mean, std (both on the scale 0..1), "
+        "size, channel order, model or labels are not those of training"
+    )
 
 
 def scale(member: Member) -> dict[str, Any]:

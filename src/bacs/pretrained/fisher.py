@@ -83,6 +83,6 @@ def too_little(state: FisherDiag) -> str | None:
         return None
     return (
         f"the Fisher posterior is mostly its prior: {100 * share:.0f} % of the weights have less information than "
-        f"prior_precision={state.prior_precision:g}. The model fits these images almost perfectly; images that it was "
-        "not trained on say more, and bacs.posteriors.posterior_weight_for finds a posterior_weight that is felt"
+        f"prior_precision={state.prior_precision:g}. Either the model fits these images almost perfectly, and images "
+        "that it was not trained on say more; or it does not see them as in training (mean, std, size, channel order)"
     )
