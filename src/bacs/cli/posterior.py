@@ -190,9 +190,11 @@ def make_all(
         for number, member in enumerate(members):
             made, notes = make(member, source_set, plan, number, lambda count: progress.advance(task, count))
             for each in made:
-                rows = None if labels is None else Ensemble([each]).predict(scored)
-                right = None if rows is None else accuracy(rows, labels)
-                guess = None if rows is None or right is None else guessing(right, *rows.shape)
+                right, guess = None, None
+                if labels is not None:
+                    rows = Ensemble([each]).predict(scored)
+                    right = accuracy(rows, labels)
+                    guess = guessing(right, *rows.shape)
                 about.append({"member": len(about), "source_accuracy": right, "guessing": guess} | notes | scale(each))
             done += made
     for entry in about:
