@@ -7,7 +7,9 @@ import time
 import numpy as np
 import pytest
 import tyro
+from PIL import Image
 
+from bacs.cli import main
 from bacs.cli.corrupt import corrupt
 from bacs.corruptions import corrupt as corrupt_images
 from bacs.errors import DataError
@@ -57,6 +59,23 @@ def test_impossible_wishes(tmp_path, images, arguments, error, message):
     with pytest.raises(error, match=message):
         run(tmp_path / "photos.npz", "--out", tmp_path / "out", *arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_call_that_failed_does_not_block_the_corrected_one(tmp_path, capsys):
+    (tmp_path / "site").mkdir()
+    for number, size in enumerate([(32, 32), (32, 32), (40, 36)]):
+        Image.new("RGB", size).save(tmp_path / "site" / f"{number}.png")
+    arguments = ("corrupt", tmp_path / "site", "--out", tmp_path / "out", "--corruptions", "contrast")
+    assert main([str(word) for word in arguments]) == 1
+    assert "2.png: 40 x 36 pixels, expected 32 x 32" in capsys.readouterr().err
+    assert main([str(word) for word in (*arguments, "--size", 130, "--severities", 3)]) == 0
+    assert len(list((tmp_path / "out" / "contrast" / "3").iterdir())) == 3
+
+
+def test_out_is_a_folder(tmp_path, images, capsys):
+    arguments = ("corrupt", tmp_path / "photos.npz", "--out", tmp_path / "photos.npz")
+    assert main([str(word) for word in arguments]) == 2
+    assert "photos.npz is a file" in capsys.readouterr().err
 
 
 def test_missing_data(tmp_path):

@@ -90,6 +90,15 @@ def test_other_settings_and_foreign_files_are_not_mixed_in(cifar10, tmp_path):
         write_copy(cifar10, tmp_path / "out", ["contrast"], [1, 5], 0)
 
 
+def test_a_folder_of_other_things_is_left_alone(cifar10, tmp_path):
+    out = tmp_path / "home"
+    out.mkdir()
+    (out / "notes.md").write_text("")
+    with pytest.raises(ValueError, match=r"out must be a new or empty folder: .*home holds notes.md, which"):
+        write_copy(cifar10, out, ["contrast"], [1], 0)
+    assert [path.name for path in out.iterdir()] == ["notes.md"]
+
+
 @pytest.fixture
 def photos(tmp_path, rng):
     for name in ("n01443537/val_1.JPEG", "n01443537/val_3.JPEG", "n01440764/val_2.JPEG"):

@@ -3,6 +3,7 @@ import pytest
 import torch
 from PIL import Image
 
+from bacs.data import load
 from bacs.data.folder import FolderImages, list_images
 from bacs.errors import DataError
 
@@ -109,6 +110,37 @@ def test_truncated_foreign_missing_and_odd_sized_files_are_named(folder):
         images[2]
     with pytest.raises(DataError, match=r"b\.png: 16 x 12 pixels, expected 17 x 12"):
         images[[3]]
+
+
+def test_no_picture_is_left_out_without_a_word(folder):
+    root, pixels = folder
+    (root / "empty").mkdir()
+    assert len(load(root)) == 6
+    (root / "top.jfif").write_bytes(next(iter(pixels)).read_bytes())
+    with pytest.raises(DataError, match=r"1 lie in it, such as top.jfif, and 6 in its folders"):
+        load(root)
+    (root / "top.jfif").rename(root / "empty" / "top.jfif")
+    assert len(load(root)) == 7
+    (root / "cat" / "more").mkdir()
+    (root / "cat" / "a.png").rename(root / "cat" / "more" / "a.png")
+    with pytest.raises(DataError, match=r"1 lie deeper, such as cat/more/a.png; name the folder that holds"):
+        load(root)
+
+
+def test_pictures_that_all_lie_too_deep_are_not_denied(folder):
+    root, _ = folder
+    (root / "train").mkdir()
+    for name in ("cat", "dog"):
+        (root / name).rename(root / "train" / name)
+    with pytest.raises(DataError, match=r"6 lie deeper, such as train/cat/a.png"):
+        load(root)
+
+
+def test_pictures_beside_folders_without_any_are_taken(folder):
+    root, _ = folder
+    (root / "cat" / "thumbs").mkdir()
+    (root / "cat" / "thumbs" / "readme.txt").write_text("")
+    assert len(list_images(root / "cat")[0]) == 3
 
 
 def test_folders_without_images_are_named(tmp_path):

@@ -20,6 +20,7 @@ from bacs.data.image_set import ImageSet
 from bacs.errors import DataError
 
 Advance = Callable[[int], None]
+LABELS = "labels.npy"
 _CHUNK_BYTES = 1 << 25
 
 
@@ -52,7 +53,7 @@ def write_copy(
             if _write_folders(image_set.images, names, folder / corruption, corruption, severities, seed, advance)
         ]
     if image_set.labels is not None:
-        _write_labels(folder / "labels.npy", np.tile(image_set.labels, len(severities)))
+        _write_labels(folder / LABELS, np.tile(image_set.labels, len(severities)))
     return [
         corruption
         for corruption in corruptions
@@ -63,7 +64,9 @@ def write_copy(
 def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]) -> None:
     # Two settings in one folder would look like one data set, and a published set must not be overwritten.
     manifest = folder / MANIFEST
-    if manifest.exists():
+    if manifest.exists() and _holds_no_copy(folder):  # of a call that failed before it had made anything
+        (folder / LABELS).unlink(missing_ok=True)
+    elif manifest.exists():
         try:
             found = json.loads(manifest.read_text())
         except ValueError as error:
@@ -75,10 +78,23 @@ def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]
     foreign = [name for name in corruptions if (folder / name).exists() or (folder / f"{name}.npy").exists()]
     if foreign:
         raise ValueError(f"out must be another folder: {folder} holds a {foreign[0]} that `bacs corrupt` did not write")
+    if others := _visible(folder) - {MANIFEST}:
+        raise ValueError(
+            f"out must be a new or empty folder: {folder} holds {min(others)}, which `bacs corrupt` did not write"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     part = _part(manifest)
     part.write_text(json.dumps(settings, indent=2) + "\n")
     os.replace(part, manifest)
+
+
+def _holds_no_copy(folder: Path) -> bool:
+    return _visible(folder) <= {MANIFEST, LABELS}
+
+
+def _visible(folder: Path) -> set[str]:
+    """Names in a folder, which need not exist, but for what is hidden or half-written."""
+    return {file.name for file in folder.iterdir() if not file.name.startswith(".")} if folder.exists() else set()
 
 
 def _part(path: Path) -> Path:

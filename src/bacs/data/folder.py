@@ -1,5 +1,6 @@
 """Folders of image files, decoded in parallel when a batch is asked for and never held whole in memory."""
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from PIL import Image, UnidentifiedImageError
 from bacs.errors import DataError
 from bacs.preprocessing import resized
 
-EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm")
+EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".gif", ".jfif", ".pgm")
 CENTRAL_CROP = 224 / 256
 """The part of the shorter side that ImageNet's evaluation keeps."""
 
@@ -88,19 +89,45 @@ def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
     Files with classes come in one fixed, thoroughly mixed order: the hash of class and name decides. In the order
     of names the first n images, and every batch, would show one class or one style alone, which no method that
-    looks at batches survives. A copy of the set in another image format has the same order. A folder without
-    sub-folders gives files in the order of their names, without classes.
+    looks at batches survives. A copy of the set in another image format has the same order. A folder whose
+    sub-folders hold no images gives its own in the order of their names, without classes.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder")
-    folders = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
-    files = [file for parent in (folders or [folder]) for file in parent.iterdir() if _is_image(file)]
+    files = [file for parent in _sub_folders(folder) for file in parent.iterdir() if _is_image(file)]
+    if files:
+        files.sort(key=_mixed)
+        return tuple(files), tuple(file.parent.name for file in files)
+    files = [file for file in folder.iterdir() if _is_image(file)]
     if not files:
+        check_depth(folder)
         raise DataError(f"{folder}: no image files ({', '.join(EXTENSIONS)}), neither in it nor in its folders")
-    if not folders:
-        return tuple(sorted(files)), ()
-    files.sort(key=_mixed)
-    return tuple(files), tuple(file.parent.name for file in files)
+    return tuple(sorted(files)), ()
+
+
+def check_depth(folder: Path) -> None:
+    """Raises if images lie where `list_images` does not look: beside folders that hold some, or deeper than those."""
+    beside = [file for file in folder.iterdir() if _is_image(file)]
+    below = [
+        Path(place, name)
+        for parent in _sub_folders(folder)
+        for place, _, names in os.walk(parent)
+        for name in names
+        if _is_image(Path(name))
+    ]
+    deeper = [file for file in below if file.parent.parent != folder]
+    rule = f"{folder}: images must lie in it or in one folder for each class"
+    if deeper:
+        raise DataError(
+            f"{rule}, {len(deeper)} lie deeper, such as {min(deeper).relative_to(folder)}; name the folder that holds "
+            "those of the classes"
+        )
+    if beside and below:
+        raise DataError(f"{rule}, {len(beside)} lie in it, such as {min(beside).name}, and {len(below)} in its folders")
+
+
+def _sub_folders(folder: Path) -> list[Path]:
+    return [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
 
 
 def _mixed(file: Path) -> tuple[bytes, str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bacs.data import classes, imagenet, shipped
 from bacs.data.corrupted import PUBLISHED_COPIES, load_copy, parse_cell
-from bacs.data.folder import CENTRAL_CROP, FolderImages, label_files, list_images, read_image
+from bacs.data.folder import CENTRAL_CROP, FolderImages, check_depth, label_files, list_images, read_image
 from bacs.data.formats import arrays
 from bacs.data.image_set import ImageSet, checked_labels
 from bacs.data.locate import data_root, locate_files
@@ -63,6 +63,7 @@ def load_path(path: Path, split: str, size: int | None) -> ImageSet:
     """The images of a folder or array file; classes are sub-folders, or the numbers that the labels have."""
     if path.is_dir():
         files, names = list_images(path)
+        check_depth(path)
         if size is None:
             first = read_image(files[0])
             images = FolderImages(files, (first.height, first.width))

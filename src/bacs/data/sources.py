@@ -10,7 +10,7 @@ from bacs.data.folder import EXTENSIONS
 from bacs.data.formats import parquet
 from bacs.errors import DataError
 
-SUFFIXES = (*EXTENSIONS, ".gif", ".jfif", ".pgm")
+SUFFIXES = EXTENSIONS
 """What a folder's files end in to be taken for pictures."""
 
 
