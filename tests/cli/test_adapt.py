@@ -244,7 +244,7 @@ class TestOnline:
         np.testing.assert_allclose(confidence, expected.max(dim=1).values, atol=1e-6)
         # The same in two commands, the second going on with the stream of the first.
         assert adapt("run", "photos/[01]*.png", "--out", "1.parquet", *whole, "--save", "half")[0] == 0
-        following = ("--online", "--batch-size", 10, "--save", "rest")
+        following = ("--online", "--save", "rest")  # its method, settings and batch size are its own
         assert adapt("half", "photos/[23]*.png", "--out", "2.parquet", *following)[0] == 0
         halves = [row["confidence"] for name in ("1.parquet", "2.parquet") for row in rows(name)]
         np.testing.assert_allclose(halves, confidence, atol=1e-9)
@@ -256,7 +256,7 @@ class TestOnline:
             ((), "online must be given for a saved stream"),
             (("--online", "--method", "bn"), "method must be bacs, with which the stream began, got bn"),
             (("--online", "--learning-rate", 0.5), "a saved stream goes on with its own settings"),
-            (("--online", "--size", 8, 8), "device and size must be left out for a saved stream"),
+            (("--online", "--size", 8, 8), "size must be left out for a saved stream, got (8, 8)"),
         ],
     )
     def test_a_saved_stream_is_not_bent(self, place, adapt, arguments, message):
@@ -265,6 +265,18 @@ class TestOnline:
         code, _, err = adapt("half", "photos", "--out", "b.csv", *arguments)
         assert code == 2
         assert message in err
+
+    def test_a_stream_of_another_machine_goes_on_where_the_device_is_named(self, place, adapt, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        assert adapt("run", "photos", "--out", "a.csv", "--online", "--method", "bn", "--save", "half")[0] == 0
+        file = Path("half/bacs.json")
+        manifest = json.loads(file.read_text())
+        manifest["stream"]["device"] = "cuda"
+        file.write_text(json.dumps(manifest))
+        code, _, err = adapt("half", "photos", "--out", "b.csv", "--online")
+        assert code == 1
+        assert "device 'cuda' is not available" in err
+        assert adapt("half", "photos", "--out", "b.csv", "--online", "--device", "cpu")[0] == 0
 
     @pytest.mark.parametrize("flag", ["--epochs", "--predict-batch-size"])
     def test_what_belongs_to_offline_is_refused(self, place, adapt, flag):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from bacs.cli.source import check_save, check_settings, method_for, opened, unknown_size
+from bacs.cli.source import batch_size_for, check_save, check_settings, method_for, opened, unknown_size
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare
 from bacs.ensemble import Ensemble
@@ -50,7 +50,7 @@ def adapt(
     view: str = "mirrored",
     temperature: float | Literal["agreement"] | None = None,
     seed: int = 0,
-    device: str = "cpu",
+    device: str | None = None,
     size: tuple[int, int] | None = None,
     model: str | None = None,
     coverage: float | None = None,
@@ -76,7 +76,8 @@ def adapt(
         online: Follow the images in their order, in one pass; else adapt to all of them first.
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
-        batch_size: Images a step, and of each batch statistic: 64 with auto, else 128, unless given.
+        batch_size: Images a step, and of each batch statistic: by default 64 with auto, else 128; a saved stream
+            goes on with its own.
         predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
         posterior_weight: The paper's beta: how strongly the posterior holds the weights.
@@ -91,7 +92,7 @@ def adapt(
         view: Second view of objectives that compare two: mirrored or shifted.
         temperature: Of the predictions; agreement chooses it without labels, by default it is the ensemble's own.
         seed: Order of the images (offline).
-        device: cpu or cuda.
+        device: cpu or cuda; by default cpu, for a saved stream where it ran.
         size: Height and width that the model takes, if the checkpoint does not say.
         model: Import path of a class that bacs does not know, such as package.module:Class.
         coverage: Share of the images to answer for, 0.9 if not given; the least confident others are flagged in the
@@ -122,13 +123,9 @@ def adapt(
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {epochs}")
     if online and predict_batch_size is not None:
         raise ValueError("predict_batch_size must be left out with online: one pass both adapts and predicts")
-    if batch_size is None:
-        batch_size = 64 if METHODS[method].chooses else 128
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    if predict_batch_size is not None and predict_batch_size < 1:
-        raise ValueError(f"predict_batch_size must be at least 1, got {predict_batch_size}")
-    predicting = predict_batch_size or batch_size
+    for name, images_each in (("batch_size", batch_size), ("predict_batch_size", predict_batch_size)):
+        if images_each is not None and images_each < 1:
+            raise ValueError(f"{name} must be at least 1, got {images_each}")
     honest = METHODS[method].chooses or temperature == AGREEMENT
     check_abstaining(coverage, accuracy, honest=honest)
     check_out(out, overwrite=overwrite)
@@ -137,6 +134,10 @@ def adapt(
     try:
         source = opened(run, method, settings, online=online, device=device, size=size, model=model)
         ensemble = source.source if isinstance(source, Stream) else source
+        batch_size = batch_size or batch_size_for(method, source)
+        predicting = predict_batch_size or batch_size
+        if isinstance(source, Stream):
+            source.batch_size = batch_size
         if accuracy is not None and len(ensemble) < 2:
             raise ValueError("accuracy must be left out for a single network: it has nobody to agree with")
         if note := unknown_size(run, ensemble):

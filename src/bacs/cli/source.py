@@ -20,6 +20,12 @@ def method_for(run: Path) -> str:
     return "auto" if "watch" in about else about.get("start", about)["method"]
 
 
+def batch_size_for(method: str, source: Ensemble | Stream) -> int:
+    """Images a step if nobody says: what a saved stream was cut to, else what suits the method."""
+    known = source.batch_size if isinstance(source, Stream) else None
+    return known or (64 if METHODS[method].chooses else 128)
+
+
 def check_settings(method: str, settings: Settings) -> None:
     """Raises if something is given that `auto` chooses."""
     if METHODS[method].chooses:
@@ -53,20 +59,20 @@ def opened(
     settings: Settings,
     *,
     online: bool,
-    device: str,
+    device: str | None,
     size: tuple[int, int] | None,
     model: str | None,
 ) -> Ensemble | Stream:
     """What is to be adapted: an ensemble, or online a stream that begins or goes on."""
-    Place(device=device).check()
-    found = load(run, model=model)
+    Place(device=device or "cpu").check()
+    found = load(run, model=model, device=device)
     if isinstance(found, Stream):
-        return _continued(found, method, settings, online=online, device=device, size=size)
+        return _continued(found, method, settings, online=online, size=size)
     members = [with_size(member, size) for member in found.members]
     if size is not None and all(a is b for a, b in zip(members, found.members, strict=True)):
         raise ValueError(f"size must be left out: the checkpoint says what its members take, got {size}")
     for member in members:
-        member.model.to(device)
+        member.model.to(device or "cpu")
     ensemble = replace(found, members=members)
     if not online:
         return ensemble
@@ -85,7 +91,7 @@ def unknown_size(run: Path, ensemble: Ensemble) -> str | None:
 
 
 def _continued(
-    stream: Stream, method: str, settings: Settings, *, online: bool, device: str, size: tuple[int, int] | None
+    stream: Stream, method: str, settings: Settings, *, online: bool, size: tuple[int, int] | None
 ) -> Stream:
     """A stream that was saved goes on as it was begun; other wishes are refused rather than dropped."""
     if not online:
@@ -94,8 +100,8 @@ def _continued(
         raise ValueError(f"method must be {stream.begun_with}, with which the stream began, got {method}")
     if settings not in (Settings(), stream.settings) and settings.of(METHODS[method]) != stream.settings:
         raise ValueError(f"a saved stream goes on with its own settings, leave them out: {stream.settings}")
-    if device != "cpu" or size is not None:
-        raise ValueError("device and size must be left out for a saved stream")
+    if size is not None:
+        raise ValueError(f"size must be left out for a saved stream, got {size}")
     return stream
 
 

@@ -11,6 +11,7 @@ from bacs.adaptation.statistics import Statistics
 from bacs.agreement import Reference
 from bacs.architecture import Architecture, ModelSource, build
 from bacs.control import AutoStream
+from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member, untied
 from bacs.errors import CheckpointError
 from bacs.methods.online import Stream
@@ -36,6 +37,8 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
             about = manifest["stream"]
             start = about.get("start", about)  # of version 0.1: nothing could be changed on the way
             place = about.get("device") if device is None else device
+            if place is not None:
+                Place(device=str(place)).check()
             how = {"compiled": about.get("compile", False), "seed": about.get("seed", 0)}
             if "watch" in about:
                 stream = AutoStream(ensemble, place, **how)

@@ -72,6 +72,7 @@ class Stream:
     ) -> None:
         self.source = ensemble
         self.device, self.compiled, self.seed = device, compiled, seed
+        self.batch_size: int | None = None  # what a folder is cut to; of no use to `step`, and saved for who goes on
         self._turn = RLock()
         self._start = method, settings
         self._written: checkpoints.Entries = {}  # files of the source ensemble, which never change
@@ -238,6 +239,7 @@ class Stream:
                 "device": None if self.device is None else str(self.device),
                 "compile": self.compiled,
                 "seed": self.seed,
+                "batch_size": self.batch_size,
                 "observed": None if seen is None else seen._asdict(),
                 "history": [event._asdict() for event in self.history],
                 **self.describe_state(),
@@ -262,6 +264,7 @@ class Stream:
         with self._turn:
             self._follow(about["method"], Settings(**about["settings"]))
             self.steps = about["steps"]
+            self.batch_size = about.get("batch_size")
             for index, mover in enumerate(self._movers):
                 live.unpack(mover, tensors[f"live-{index}"])
                 mover.steps = self.steps
