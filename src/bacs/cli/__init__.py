@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = "" if error.filename is None else f"{error.filename}: "
         print(f"bacs: {place}{error.strerror or error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("bacs: stopped", file=sys.stderr)
+        return 130
 
 
 def run(verb: str, arguments: Sequence[str]) -> int:
