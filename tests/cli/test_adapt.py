@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import runpy
+import shutil
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -18,7 +19,7 @@ from torch import nn
 
 import bacs
 import small
-from bacs import cli
+from bacs import checkpoints, cli
 from bacs.parameters import read
 from bacs.posteriors import flat
 from small import small_member
@@ -400,6 +401,18 @@ class TestCheckpoints:
         assert said in adapt("old", "nowhere", "--out", "b.csv")[2]
         for arguments in (("run", "photos"), ("old", "photos", "--size", 12, 12)):
             assert "which size" not in adapt(*arguments, "--out", f"{arguments[0]}.csv")[2]
+
+    def test_a_training_run_that_lost_a_member_says_so(self, place, adapt, caplog):
+        for index in range(2):
+            bacs.Ensemble([replace(small_member(index), preprocessing=SIZED)]).save(f"training/member-{index}")
+        checkpoints.write("whole", {"kind": "run", "recipe": {"members": 2}}, {})
+        for name in ("member-0", "member-1"):
+            shutil.copytree(f"training/{name}", f"whole/{name}")
+        assert adapt("whole", "photos", "--out", "a.csv", "--method", "bn")[0] == 0
+        assert caplog.messages == []
+        shutil.rmtree("whole/member-0")
+        assert "members: 1" in adapt("whole", "photos", "--out", "b.csv", "--method", "bn")[1]
+        assert caplog.messages == ["whole has 1 of its 2 members: no member-0"]
 
     def test_without_preprocessing_pictures_are_refused(self, place, adapt):
         bacs.Ensemble([small_member()]).save("bare")

@@ -2,11 +2,13 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from bacs import cli
 from sweep_records import make_failed, make_record, make_records, write_sweep
+from tiny import tiny_ensemble
 
 
 @pytest.fixture
@@ -28,6 +30,27 @@ def test_the_report_lies_in_the_folder_and_its_table_on_the_terminal(folder, cap
         assert f"tables/cifar10-c-offline.{ending}" in written
     assert "DataError: fog.npy is missing" in (folder / "report" / "tables.md").read_text()
     assert "DataError: fog.npy is missing" in (folder / "report" / "page.html").read_text()
+
+
+def test_a_part_of_the_cells_is_not_taken_for_the_whole(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tiny_ensemble().save("run")
+    Path("recipe.toml").write_text(
+        'data = "fashion-mnist-part-c"\ncorruptions = ["fog"]\nmethods = ["vanilla", "bn", "bacs"]\nlimit = 8\n'
+    )
+    assert cli.main(["sweep", "recipe.toml", "--run", "run", "--out", "out", "--workers", "1"]) == 0
+    assert cli.main(["report", "out"]) == 0
+    assert "no record" not in capsys.readouterr().out
+    assert "Missing cells" not in Path("out/report/page.html").read_text()
+    for method in ("bn", "bacs"):
+        next(Path("out/records").glob(f"*--{method}--*")).unlink()
+    assert cli.main(["report", "out"]) == 0
+    said = "2 of 3 cells have no record yet, the same bacs sweep goes on with them: fashion-mnist-part-c/fog/5 bn"
+    assert said in capsys.readouterr().out
+    assert said in Path("out/report/tables.md").read_text()
+    assert said in Path("out/report/page.html").read_text()
+    assert cli.main(["report", "out", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["sweeps"][0]["missing"]) == 2
 
 
 def test_json_has_files_scores_and_failures_and_no_infinity(tmp_path, capsys):

@@ -125,6 +125,11 @@ def parse(table: dict[str, Any]) -> Recipe:
     return recipe
 
 
+def restore(values: dict[str, Any]) -> Recipe:
+    """The recipe that `Recipe.as_json` described; what an older version did not have is as it was then."""
+    return Recipe(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
 def checked(recipe: Recipe) -> Recipe:
     """The recipe, after its values have been looked at."""
     for key in ("methods", "protocols", "epochs", "shifts" if recipe.data is None else "severities"):

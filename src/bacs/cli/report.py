@@ -66,6 +66,8 @@ def show(sweep: Sweep, chapters: tuple[Chapter, ...], console: Console, *, title
         console.print(on_terminal(table))
         for note in table.notes:
             console.print(note, style="dim", markup=False, highlight=False)
+    if sweep.missing:
+        console.print(sweep.missing_note, style="bold", markup=False, highlight=False, soft_wrap=True)
     for record in sweep.failed:
         cell = f"{record['shift']} {record['method']} {record['protocol']}"
         console.print(f"failed: {cell}: {record['error']}", markup=False, highlight=False, soft_wrap=True)
@@ -81,6 +83,7 @@ def as_json(sweeps: list[Sweep], written: Report) -> dict[str, Any]:
                 "folder": str(sweep.folder),
                 "title": sweep.title,
                 "tables": [_table_json(chapter) for chapter in chapters],
+                "missing": list(sweep.missing),
                 "failed": [
                     {key: record[key] for key in ("shift", "method", "protocol", "error")} for record in sweep.failed
                 ],

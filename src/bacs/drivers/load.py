@@ -1,5 +1,6 @@
 """`bacs.load`: whatever `save` wrote."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from bacs.methods.online import Stream
 from bacs.methods.settings import Settings
 from bacs.preprocessing import Preprocessing
 
+logger = logging.getLogger(__name__)
+
 
 def load(path: str | Path, *, model: ModelSource | None = None, device: torch.device | str | None = None) -> Any:
     """The `Ensemble` or `Stream` saved in a folder.
@@ -28,7 +31,7 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
     """
     manifest, tensors = checkpoints.read(path)
     if manifest["kind"] == "run":
-        return _gathered(Path(path), model)
+        return _gathered(Path(path), manifest, model)
     try:
         ensemble = _ensemble(manifest, tensors, model)
         if manifest["kind"] == "ensemble":
@@ -51,9 +54,13 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
     raise CheckpointError(f"{path} holds a {manifest['kind']!r}; this version knows ensemble, stream and run")
 
 
-def _gathered(run: Path, source: ModelSource | None) -> Ensemble:
+def _gathered(run: Path, manifest: dict[str, Any], source: ModelSource | None) -> Ensemble:
     """The ensemble of a training run's finished members, each a saved ensemble in a folder of its own."""
-    parts = [load(folder, model=source) for folder in member_folders(run)]
+    folders = member_folders(run)
+    planned = [f"member-{index}" for index in range(manifest.get("recipe", {}).get("members", 0))]
+    if missing := sorted(set(planned) - {folder.name for folder in folders}):
+        logger.warning("%s has %d of its %d members: no %s", run, len(folders), len(planned), ", ".join(missing))
+    parts = [load(folder, model=source) for folder in folders]
     return Ensemble([member for part in parts for member in part.members], class_names=parts[0].class_names)
 
 

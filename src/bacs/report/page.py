@@ -61,7 +61,7 @@ def facts(sweep: Sweep) -> list[tuple[str, str]]:
         ("Checksum", str(sweep.run.get("sha256", ""))[:16]),
         ("Members", str(sweep.run.get("members", len(records[0]["members"])))),
         ("Images a shift", "–".join(f"{number:,}" for number in dict.fromkeys((images[0], images[-1])))),
-        ("Cells", f"{counted(len(records), 'record')}, {len(sweep.failed)} failed"),
+        ("Cells", f"{counted(len(records), 'record')}, {len(sweep.failed)} failed, {len(sweep.missing)} missing"),
         ("Computing", _duration(seconds)),
         *(("Versions", ", ".join(f"{name} {number}" for name, number in each)) for each in versions if each),
     ]

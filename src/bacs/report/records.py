@@ -6,24 +6,42 @@ from pathlib import Path
 from typing import Any
 
 from bacs.benchmark import store
-from bacs.errors import RunError
+from bacs.benchmark.plan import plan
+from bacs.benchmark.recipe import restore
+from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
 from bacs.report.rows import KINDS
 
 Record = dict[str, Any]
+SHOWN = 4  # missing cells that are named
 
 IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """`records` are finished cells; `failed` are those whose `error` says why there are no scores."""
+    """`records` are finished cells; `failed` are those whose `error` says why there are no scores.
+
+    `missing` are the cells of the recipe that have no record, in words.
+    """
 
     folder: Path
     recipe: dict[str, Any]
     run: dict[str, Any]
     records: tuple[Record, ...]
     failed: tuple[Record, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def missing_note(self) -> str:
+        """A sentence on cells without a record, so that a part is not taken for the whole; empty if there are none."""
+        if not self.missing:
+            return ""
+        rest = len(self.missing) - SHOWN
+        some = "; ".join(self.missing[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+        whole = len(self.records) + len(self.failed) + len(self.missing)
+        count = f"{len(self.missing)} of {whole} cells have no record yet"
+        return f"{count}, the same bacs sweep goes on with them: {some}."
 
     @property
     def title(self) -> str:
@@ -42,7 +60,17 @@ def read(folder: Path) -> Sweep:
         why = f"all {len(failed)} failed, the first with {failed[0]['error']}" if failed else "there are no records yet"
         raise RunError(f"{folder} has no finished cell: {why}")
     about = _manifest(folder / store.MANIFEST)
-    return Sweep(folder, about["recipe"], about["run"], finished, failed)
+    return Sweep(folder, about["recipe"], about["run"], finished, failed, _missing(about, records))
+
+
+def _missing(about: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
+    """The cells of the recipe that have no record; none where the recipe is not one of this version's sweeps."""
+    try:
+        cells = plan(restore(about["recipe"])) if about.get("kind") == "sweep" else []
+    except (RecipeError, KeyError, ValueError, TypeError):
+        return ()
+    there = {record["id"] for record in records}
+    return tuple(str(cell) for cell in cells if cell.id not in there)
 
 
 def _manifest(file: Path) -> dict[str, Any]:

@@ -62,6 +62,8 @@ def _all_tables(sweep: Sweep, chapters: Sequence[Chapter]) -> str:
     for each in chapters:
         parts.append(f"## {each.title}\n")
         parts += [markdown(table) for table in each.tables]
+    if sweep.missing:
+        parts.append(f"## Missing cells\n\n{sweep.missing_note}\n")
     if sweep.failed:
         failed = [f"- {r['shift']}, {r['method']}, {r['protocol']}: `{_flat(r['error'])}`" for r in sweep.failed]
         parts.append("\n".join(["## Failed cells\n", *failed]) + "\n")
