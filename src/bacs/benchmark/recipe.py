@@ -127,7 +127,8 @@ def parse(table: dict[str, Any]) -> Recipe:
 
 def restore(values: dict[str, Any]) -> Recipe:
     """The recipe that `Recipe.as_json` described; what an older version did not have is as it was then."""
-    return Recipe(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return Recipe(**fields)
 
 
 def checked(recipe: Recipe) -> Recipe:
