@@ -1,10 +1,12 @@
 """`bacs adapt` from the command's first argument to its exit code."""
 
 import csv
+import importlib
 import json
 import os
 import runpy
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -128,7 +130,7 @@ def test_what_goes_beyond_the_paper_is_that_of_the_python_way(place, adapt):
     found = bacs.data.pictures("photos", SIZED)
     adapted = bacs.adapt(bacs.load("run"), found.images, **options)
     assert code == 0
-    assert f"temperature: {adapted.temperature:.3g}\n" in out
+    assert (f"temperature: {adapted.temperature:.3g}\n" in out) == (abs(adapted.temperature - 1) >= 0.005)
     table = bacs.predict_table(adapted, found.images, batch_size=16)
     np.testing.assert_allclose([row["confidence"] for row in rows("a.parquet")], table.confidence, atol=1e-9)
     again = bacs.load("run2")
@@ -180,7 +182,7 @@ class TestAuto:
         assert again.adaptation == adapted.adaptation
         told = json.loads(adapt("run", "photos", "--out", "b.csv", "--json")[1])
         assert told["reasons"] == adapted.adaptation["reasons"]
-        assert told["estimated"]["after"] == adapted.adaptation["estimate"]
+        assert told["estimated"]["after"] == pytest.approx(adapted.adaptation["estimate"], abs=1e-5)
         guess = told["estimated"]["before"]
         assert guess["low"] <= guess["ensemble"] <= guess["high"]
         assert f"estimated accuracy {100 * guess['ensemble']:.0f} % (" in out
@@ -232,6 +234,118 @@ class TestAuto:
         assert "accuracy must be left out for a single network" in err
         told = json.loads(adapt("one", "photos", "--out", "a.csv", "--json")[1])
         assert told["estimated"] is None
+
+
+class TestImages:
+    """Several places, a part of them, the truth about them, and the classes that can occur."""
+
+    @pytest.fixture
+    def sorted_photos(self, place):
+        for number, name in enumerate(["cat", "dog", "eel"]):
+            os.makedirs(f"known/{name}")
+            for file in sorted(Path("photos").glob(f"{number}*.png")):
+                file.rename(Path("known", name, file.name))
+        return place
+
+    def test_several_places_and_a_limit(self, place, adapt):
+        files = ("photos/07.png", "photos/1*.png", "photos")
+        assert adapt("run", *files, "--out", "a.parquet")[0] == 0
+        named = [row["path"] for row in rows("a.parquet")]
+        assert named[:3] == ["photos/07.png", "photos/10.png", "photos/11.png"]
+        assert sorted(named) == [f"photos/{number:02}.png" for number in range(40)]  # none twice
+        assert adapt("run", *files, "--out", "b.parquet", "--limit", 4)[0] == 0
+        assert [row["path"] for row in rows("b.parquet")] == named[:4]
+        np.save("array.npy", np.zeros((5, 12, 12, 3), np.uint8))
+        code, _, err = adapt("run", "photos", "array.npy", "--out", "c.csv")
+        assert code == 1
+        assert "array.npy must be given alone" in err
+        assert json.loads(adapt("run", "array.npy", "--out", "d.csv", "--limit", 3, "--json")[1])["images"] == 3
+
+    def test_folders_named_by_class_are_labels(self, sorted_photos, adapt):
+        told = json.loads(adapt("run", "known", "--out", "a.parquet", "--labels", "folders", "--json")[1])
+        written = rows("a.parquet")
+        right = [Path(row["path"]).parent.name == row["class_name"] for row in written]
+        before = [Path(row["path"]).parent.name == row["class_before"] for row in written]
+        assert told["scores"]["images"] == 30
+        assert told["scores"]["after"]["accuracy"] == pytest.approx(np.mean(right))
+        assert told["scores"]["before"]["accuracy"] == pytest.approx(np.mean(before))
+        out = adapt("run", "known", "--out", "b.csv", "--labels", "folders")[1]
+        assert f"after  by 30 labels: accuracy {100 * np.mean(right):.1f} %" in out
+
+    def test_labels_of_a_table_or_an_array(self, place, adapt):
+        Path("truth.csv").write_text("path,label\nphotos/03.png,dog\n04.png,2\n")
+        assert (
+            json.loads(adapt("run", "photos", "--out", "a.csv", "--labels", "truth.csv", "--json")[1])["scores"][
+                "images"
+            ]
+            == 2
+        )
+        np.save("truth.npy", np.arange(40) % 5)
+        told = json.loads(adapt("run", "photos", "--out", "b.parquet", "--labels", "truth.npy", "--json")[1])
+        right = [row["class_index"] == row["index"] % 5 for row in rows("b.parquet")]
+        assert told["scores"]["after"]["accuracy"] == pytest.approx(np.mean(right))
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("path,label\nphotos/03.png,dgo\n", "label 'dgo' is no class (did you mean 'dog'?)"),
+            ("file,label\nphotos/03.png,dog\n", "labels must have the columns path or index, and label"),
+            ("path,label\nelsewhere.png,dog\n", "says nothing of any of the 40 images"),
+        ],
+    )
+    def test_wrong_labels_are_named(self, place, adapt, content, message):
+        Path("truth.csv").write_text(content)
+        code, _, err = adapt("run", "photos", "--out", "a.csv", "--labels", "truth.csv")
+        assert code == 1
+        assert message in err
+
+    def test_only_named_classes_are_predicted(self, place, adapt):
+        assert adapt("run", "photos", "--out", "a.parquet", "--classes", "dog", "4")[0] == 0
+        assert {row["class_name"] for row in rows("a.parquet")} <= {"dog", "gnu"}
+        code, _, err = adapt("run", "photos", "--out", "b.csv", "--classes", "dgo")
+        assert (code, "did you mean 'dog'?" in err) == (2, True)
+
+    def test_a_dry_run_does_nothing(self, place, adapt):
+        code, out, _ = adapt("run", "photos", "--out", "a.csv", "--save", "run2", "--dry-run")
+        assert code == 0
+        assert "images: 40" in out
+        assert "would write: a.csv and run2" in out
+        assert sorted(os.listdir()) == ["photos", "run"]
+
+    def test_settings_of_a_file(self, place, adapt):
+        Path("chosen.toml").write_text("[method.tent]\nlearning_rate = 0.05\nepochs = 2\nbatch_size = 20\n")
+        told = json.loads(adapt("run", "photos", "--out", "a.parquet", "--settings", "chosen.toml", "--json")[1])
+        assert (told["method"], told["settings"]["learning_rate"]) == ("tent", 0.05)
+        images = bacs.data.pictures("photos", SIZED).images
+        expected = bacs.adapt(bacs.load("run"), images, "tent", learning_rate=0.05, epochs=2, batch_size=20)
+        table = bacs.predict_table(expected, images, batch_size=20)
+        np.testing.assert_allclose([row["confidence"] for row in rows("a.parquet")], table.confidence, atol=1e-9)
+        flagged = ("--settings", "chosen.toml", "--learning-rate", 0.01, "--json")
+        assert json.loads(adapt("run", "photos", "--out", "b.csv", *flagged)[1])["settings"]["learning_rate"] == 0.01
+        code, _, err = adapt("run", "photos", "--out", "c.csv", "--settings", "chosen.toml", "--method", "bacs")
+        assert (code, "settings must have a table [method.bacs]" in err) == (2, True)
+
+    def test_a_weight_file_works_without_a_posterior(self, place, adapt):
+        model = bacs.models.build("resnet26", width=4, classes=5)
+        torch.save(model.state_dict(), "weights.pt")
+        of = ("--model", "resnet26", "--model-arguments", "width=4", "classes=5", "--size", 12, 12)
+        scale = ("--mean", 0.5, 0.5, 0.5, "--std", 0.25, 0.25, 0.25)
+        code, out, err = adapt("weights.pt", "photos", "--out", "a.csv", *of, *scale)
+        assert code == 0
+        assert out.startswith("auto, offline, members: 1")
+        assert "has no posterior" in err
+        code, _, err = adapt("weights.pt", "photos", "--out", "b.csv", *of)
+        assert (code, "mean and std must say how pictures are normalised" in err) == (2, True)
+        code, _, err = adapt("weights.pt", "photos", "--out", "b.csv", *scale)
+        assert (code, "model must name what the weights in weights.pt belong to" in err) == (2, True)
+
+
+def test_the_help_names_every_method_and_waits_for_nothing():
+    light = importlib.import_module("bacs.cli.adapt")
+    assert set(light.METHODS) == set(bacs.METHODS)
+    code = "import sys; from bacs.cli import main\ntry: main(['adapt', '--help'])\nexcept SystemExit: pass\n"
+    check = "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
 
 
 class TestOnline:
@@ -309,7 +423,7 @@ class TestFailures:
         def stopped(*arguments, **options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(sys.modules["bacs.cli.adapt"], "compare", stopped)
+        monkeypatch.setattr(sys.modules["bacs.cli.work"], "compare", stopped)
         code, _, err = adapt("run", "photos", "--out", "a.csv", "--overwrite")
         assert code == 130
         assert "The same command begins anew" in err
@@ -337,7 +451,7 @@ class TestFailures:
     def test_impossible_wishes_are_said_before_any_work(self, place, adapt, monkeypatch, arguments, message):
         Path("there.csv").write_text("precious")
         bacs.load("run").save("run3")
-        monkeypatch.setattr(import_module("bacs.cli.adapt"), "pictures", None)  # no picture is read
+        monkeypatch.setattr(import_module("bacs.cli.work"), "pictures", None)  # no picture is read
         code, out, err = adapt("run", "photos", *arguments)
         assert (code, out) == (2, "")
         assert message in err
@@ -347,7 +461,7 @@ class TestFailures:
         "arguments", [("--out", "run/bacs.json/a.csv"), ("--out", "a.csv", "--save", "photos/00.png/b")]
     )
     def test_outputs_that_cannot_be_written_are_said_before_any_work(self, place, adapt, monkeypatch, arguments):
-        monkeypatch.setattr(import_module("bacs.cli.adapt"), "pictures", None)  # no picture is read
+        monkeypatch.setattr(import_module("bacs.cli.work"), "pictures", None)  # no picture is read
         code, out, err = adapt("run", "photos", *arguments)
         assert (code, out) == (1, "")
         flag, path = arguments[-2:]

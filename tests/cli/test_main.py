@@ -164,7 +164,7 @@ def test_a_disk_that_fills_is_said_in_one_line(capsys, monkeypatch):
     def full():
         raise OSError(28, "No space left on device", "out/fog.npy")
 
-    monkeypatch.setitem(cli.VERBS, "demo", full)
+    monkeypatch.setattr("bacs.cli.demo.demo", full)
     monkeypatch.delenv("BACS_DEBUG", raising=False)
     assert run(capsys, "demo") == (1, "", "bacs: out/fog.npy: No space left on device\n")
 

@@ -1,20 +1,29 @@
 """What `bacs adapt` adapts: a saved ensemble or stream, made ready, and where the result may go."""
 
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from bacs import checkpoints
-from bacs.control.auto import check_taken
+from bacs.cli.adapt import Wishes
 from bacs.drivers import load, stream
 from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
+from bacs.errors import unknown_name
 from bacs.methods import METHODS, Stream
 from bacs.methods.settings import Settings
+from bacs.preprocessing import Preprocessing
+from bacs.pretrained.checkpoint import open_checkpoint
 from bacs.writable import check_writable
 
 
 def method_for(run: Path) -> str:
     """What adapts if nobody says: `auto`, or what a saved stream began with."""
+    if run.is_file():
+        return "auto"
     manifest = checkpoints.read_manifest(run)
     about = manifest.get("stream", {}) if manifest["kind"] == "stream" else {"watch": None}
     return "auto" if "watch" in about else about.get("start", about)["method"]
@@ -24,13 +33,6 @@ def batch_size_for(method: str, source: Ensemble | Stream) -> int:
     """Images a step if nobody says: what a saved stream was cut to, else what suits the method."""
     known = source.batch_size if isinstance(source, Stream) else None
     return known or (64 if METHODS[method].chooses else 128)
-
-
-def check_settings(method: str, settings: Settings) -> None:
-    """Raises if something is given that `auto` chooses."""
-    if METHODS[method].chooses:
-        plain = Settings().as_json()
-        check_taken({name: value for name, value in settings.as_json().items() if value != plain[name]})
 
 
 def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
@@ -53,30 +55,55 @@ def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
         raise ValueError(f"save must be a new folder, {save} holds a {kind}, which is not replaced")
 
 
-def opened(
-    run: Path,
-    method: str,
-    settings: Settings,
-    *,
-    online: bool,
-    device: str | None,
-    size: tuple[int, int] | None,
-    model: str | None,
-) -> Ensemble | Stream:
+def opened(w: Wishes, method: str, settings: Settings) -> Ensemble | Stream:
     """What is to be adapted: an ensemble, or online a stream that begins or goes on."""
+    size, device = w.size, w.device
     Place(device=device or "cpu").check()
-    found = load(run, model=model, device=device)
+    found = _of_weights(w) if w.run.is_file() else load(w.run, model=w.model, device=device)
     if isinstance(found, Stream):
-        return _continued(found, method, settings, online=online, size=size)
+        if w.classes:
+            raise ValueError("classes must be left out for a saved stream, which has its own")
+        return _continued(found, method, settings, online=w.online, size=size)
     members = [with_size(member, size) for member in found.members]
-    if size is not None and all(a is b for a, b in zip(members, found.members, strict=True)):
+    if size is not None and not w.run.is_file() and all(a is b for a, b in zip(members, found.members, strict=True)):
         raise ValueError(f"size must be left out: the checkpoint says what its members take, got {size}")
     for member in members:
         member.model.to(device or "cpu")
-    ensemble = replace(found, members=members)
-    if not online:
+    mask = mask_of(w.classes, found.class_names) if w.classes else found.class_mask
+    ensemble = replace(found, members=members, class_mask=mask)
+    if not w.online:
         return ensemble
     return stream(ensemble, method, **({} if METHODS[method].chooses else settings.as_json()))
+
+
+def _of_weights(w: Wishes) -> Ensemble:
+    """One member of a weight file, which has no posterior."""
+    if not (w.mean and w.std):
+        raise ValueError(f"mean and std must say how pictures are normalised: the weight file {w.run} does not")
+    preprocessing = Preprocessing(w.mean, w.std, size=w.size)
+    found = open_checkpoint(w.run, model=w.model, arguments=w.model_arguments, preprocessing=preprocessing)
+    print(
+        f"{w.run} has no posterior, so that nothing holds its weights: only scales and shifts may adapt. "
+        "bacs posterior gives it one, and makes several members of it, whose agreement tells more.",
+        file=sys.stderr,
+    )
+    return found
+
+
+def mask_of(classes: tuple[str, ...], names: Sequence[str] | None) -> torch.Tensor:
+    """Which classes can occur, of names or numbers."""
+    if names is None:
+        raise ValueError("classes must be left out for an ensemble without class names")
+    known = list(names)
+    wanted = set()
+    for word in classes:
+        if word in known:
+            wanted.add(known.index(word))
+        elif word.isdecimal() and int(word) < len(known):
+            wanted.add(int(word))
+        else:
+            raise unknown_name("classes", word, known)
+    return torch.tensor([number in wanted for number in range(len(known))])
 
 
 def unknown_size(run: Path, ensemble: Ensemble) -> str | None:

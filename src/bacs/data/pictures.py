@@ -19,7 +19,7 @@ import numpy as np
 
 from bacs.data.decode import MODES, decode
 from bacs.data.formats import arrays, parquet
-from bacs.data.sources import Encoded, find
+from bacs.data.sources import Encoded, find_all
 from bacs.errors import DataError
 from bacs.preprocessing import Preprocessing
 
@@ -49,27 +49,34 @@ class Pictures:
 
 
 def pictures(
-    source: str | Path,
+    source: str | Path | Sequence[str | Path],
     *preprocessings: Preprocessing | None,
     strict: bool = False,
+    limit: int | None = None,
     on_picture: Callable[[int, int], Any] = lambda done, total: None,
 ) -> Pictures:
     """The images of a folder (with its sub-folders), a glob, an array file, a Parquet file or one picture.
+
+    Of several places the pictures come one after the other. `limit` takes the first so many.
 
     Pictures come in the order of their paths, decoded as `bacs.data.decode` says and brought to the size of each
     member's preprocessing. Arrays (.npy, .npz, .safetensors, lists in .parquet) are taken as they are. `strict`
     raises at the first picture that cannot be read; else it goes to `failures`.
     """
-    path = Path(source).expanduser()
-    if path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
+    sources = [source] if isinstance(source, (str, Path)) else list(source)
+    path = Path(sources[0]).expanduser()
+    if len(sources) == 1 and path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
         if not path.exists():
             raise DataError(f"{path} is missing")
         if path.suffix != ".parquet" or not parquet.holds_pictures(path):
             array = parquet.read_arrays(path) if path.suffix == ".parquet" else arrays.read_inputs(path)
+            array = array[:limit]
             return Pictures((array,) * max(1, len(preprocessings)), np.arange(len(array)), None)
     fits = [_checked(fit) for fit in preprocessings or (None,)]
-    found = find(source)
-    held = _hold(found.pictures, fits, strict=strict, on_picture=lambda done: on_picture(done, found.count))
+    found = find_all(sources)
+    count = found.count if limit is None else min(limit, found.count)
+    chosen = islice(found.pictures, count)
+    held = _hold(chosen, fits, strict=strict, on_picture=lambda done: on_picture(done, count))
     return Pictures(*held, found.ignored)
 
 

@@ -2,12 +2,12 @@
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bacs.data.folder import EXTENSIONS
-from bacs.data.formats import parquet
+from bacs.data.formats import arrays, parquet
 from bacs.errors import DataError
 
 SUFFIXES = EXTENSIONS
@@ -24,6 +24,22 @@ class Source(NamedTuple):
     pictures: Iterable[Encoded]
     count: int
     ignored: int = 0  # files of a folder that are no pictures by their names
+
+
+def find_all(sources: Sequence[str | Path]) -> Source:
+    """The pictures of several places, one after the other; each file once, however often it is named."""
+    if len(sources) == 1:
+        return find(sources[0])
+    files: dict[Path, None] = {}
+    ignored = 0
+    for source in sources:
+        path = Path(source).expanduser()
+        if path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
+            raise DataError(f"{path} must be given alone: arrays and tables are not joined with pictures")
+        listed, others = _listed(str(source), path)
+        files |= dict.fromkeys(listed)
+        ignored += others
+    return Source((Encoded(i, _text(file), file) for i, file in enumerate(files)), len(files), ignored)
 
 
 def find(source: str | Path) -> Source:

@@ -21,6 +21,7 @@ class Table:
     path: tuple[str, ...] | None
     class_index: np.ndarray
     class_name: tuple[str, ...] | None
+    class_before: tuple[str, ...] | np.ndarray | None  # what was predicted before adaptation, where that is known
     confidence: np.ndarray  # probability of the predicted class
     predictive_entropy: np.ndarray  # = expected_entropy + mutual_information
     expected_entropy: np.ndarray  # what each member finds uncertain: the data
@@ -70,6 +71,7 @@ def predict_table(
 def tabulate(
     predictive: Predictive,
     *,
+    before: Predictive | None = None,
     index: np.ndarray | None = None,
     paths: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
@@ -87,6 +89,7 @@ def tabulate(
         path=None if paths is None else tuple(paths),
         class_index=predicted,
         class_name=None if class_names is None else tuple(class_names[number] for number in predicted),
+        class_before=None if before is None else _named(before.probabilities.numpy().argmax(axis=1), class_names),
         confidence=confidence,
         predictive_entropy=predictive_entropy(predictive).numpy(),
         expected_entropy=predictive.expected_entropy.numpy(),
@@ -94,3 +97,7 @@ def tabulate(
         abstain=abstain(confidence, coverage) if accuracy is None else abstain_for(confidence, accuracy),
         probabilities=probabilities,
     )
+
+
+def _named(numbers: np.ndarray, class_names: Sequence[str] | None) -> tuple[str, ...] | np.ndarray:
+    return numbers if class_names is None else tuple(class_names[number] for number in numbers)
