@@ -126,6 +126,39 @@ def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(r
     assert f"bacs.load('{tmp_path / 'out'}') opens 1 member" in out
 
 
+def test_adapt_uses_the_weight_that_was_printed_unless_another_is_given(run, checkpoint, data, tmp_path, capsys):
+    _, out, _ = run(checkpoint, "--data", data, "--json")
+    printed = json.loads(out)["members"][0]["posterior_weight"]
+    assert printed > 0.01  # far from SWAG's 1e-4
+
+    def adapt(*arguments):
+        wishes = ("adapt", tmp_path / "out", data, "--method", "bacs", "--out", tmp_path / "a.csv", "--overwrite")
+        assert cli.main([str(word) for word in (*wishes, *arguments)]) == 0
+        return capsys.readouterr().out
+
+    assert json.loads(adapt("--json"))["settings"]["posterior_weight"] == pytest.approx(printed)
+    assert f"bacs, offline, members: 1, posterior_weight: {printed:.3g}\n" in adapt()
+    assert json.loads(adapt("--online", "--json"))["settings"]["posterior_weight"] == pytest.approx(printed)
+    assert json.loads(adapt("--json", "--posterior-weight", "1e-4"))["settings"]["posterior_weight"] == 1e-4
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (("--images", "8"), "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher"),
+        (("--expectation", "sampled"), "expectation must be left out: the checkpoint has a posterior, which is kept"),
+        (("--prior-precision", "2"), "prior_precision must be left out: the checkpoint has a posterior, which is kept"),
+        (("--kind", "swag", "--expectation", "exact"), "expectation must be left out: kind swag has none"),
+    ],
+)
+def test_wishes_that_nothing_would_come_of_are_refused(run, checkpoint, data, tmp_path, wish, message):
+    run(checkpoint, "--data", data, "--kind", "swag", *QUICK)
+    (tmp_path / "out").rename(tmp_path / "swag")
+    code, _, err = run(tmp_path / "swag", "--data", data, *wish)
+    assert code == 2
+    assert message in err
+
+
 def test_the_expectation_over_classes_can_be_sampled(run, checkpoint, data, tmp_path):
     run(checkpoint, "--data", data, "--expectation", "sampled", "--seed", "3")
     (member,) = bacs.load(checkpoint).members

@@ -32,7 +32,8 @@ class Wishes:
             goes on with its own.
         predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights.
+        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, for a
+            Fisher posterior what bacs posterior printed.
         momentum: Of the optimiser.
         optimizer: sgd or adam.
         objective: entropy, information_maximisation, consistency, ensemble_teacher, or a sum such as
@@ -78,7 +79,7 @@ class Wishes:
     batch_size: int | None = None
     predict_batch_size: int | None = None
     learning_rate: float = 1e-3
-    posterior_weight: float = 1e-4
+    posterior_weight: float | None = None
     momentum: float = 0.9
     optimizer: str = "sgd"
     objective: str | None = None

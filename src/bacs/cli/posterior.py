@@ -25,7 +25,7 @@ from bacs.preprocessing import Preprocessing
 from bacs.pretrained import source
 from bacs.pretrained.checkpoint import open_checkpoint
 from bacs.pretrained.fisher import too_little
-from bacs.pretrained.make import AUGMENTATIONS, Plan, make, work
+from bacs.pretrained.make import AUGMENTATIONS, Plan, chosen, make, work
 from bacs.writable import check_writable
 
 SCORED = 1000  # source images on which each member is tried in the end
@@ -128,6 +128,7 @@ def posterior(
         for path in checkpoints
     ]
     inside = [member for ensemble in opened for member in ensemble.members]
+    check_used(inside, plan)
     source_set = load_data(data, split=split, data_dir=data_dir, download=download, size=size)
     height, width = source_set.images.shape[1:3]
     inside = [with_size(member, (height, width)) for member in inside]
@@ -152,6 +153,19 @@ def posterior(
 def seen_at(size: int | None) -> dict[str, Any]:
     """How later pictures are to be brought to the size at which the posterior was made: as the folder's are."""
     return {"size": (size, size), "crop": CENTRAL_CROP, "interpolation": "bicubic"} if size is not None else {}
+
+
+def check_used(members: list[Member], plan: Plan) -> None:
+    """Raises for wishes that nothing would come of, since a posterior that is there is kept."""
+    kinds = {chosen(member, plan) for member in members}
+    what = "the checkpoint has a posterior, which is kept" if kinds == {"own"} else "kind swag has none"
+    hint = "; --kind fisher makes a new one"
+    if "fisher" not in kinds:
+        for name, plain in (("expectation", None), ("prior_precision", 1.0)):
+            if getattr(plan, name) != plain:
+                raise ValueError(f"{name} must be left out: {what}{hint}")
+    if kinds == {"own"} and plan.way != "restarts" and plan.images is not None:
+        raise ValueError(f"images must be left out: {what}{hint}, --kind swag too")
 
 
 def one_way(ways: dict[str, bool], members: int) -> str | None:

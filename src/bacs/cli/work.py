@@ -35,7 +35,7 @@ def run(w: Wishes) -> int:
         torch.set_num_threads(w.threads)
     console = Console(stderr=True)
     try:
-        source = opened(w, method, settings)
+        source, settings = opened(w, method, settings)
         ensemble = source.source if isinstance(source, Stream) else source
         w = replace(w, batch_size=w.batch_size or batch_size_for(method, source))
         if isinstance(source, Stream):
@@ -142,10 +142,13 @@ def tell(
         flagged = {"abstained": int(table.abstain.sum()), "skipped": skipped}
         print(json_format.dumps(about | counts | flagged | summary.as_json()))
         return
-    print(
-        f"{method}, {protocol}, members: {len(ensemble)}"
-        + ("" if abs(warmth - 1) < 0.005 else f", temperature: {warmth:.3g}")
-    )
+    words = [method, protocol, f"members: {len(ensemble)}"]
+    if abs(warmth - 1) >= 0.005:
+        words.append(f"temperature: {warmth:.3g}")
+    row = METHODS[method]
+    if "posterior_weight" in row.uses and chosen.posterior_weight != Settings().posterior_weight:
+        words.append(f"posterior_weight: {chosen.posterior_weight:.3g}")
+    print(", ".join(words))
     print("\n".join([*(f"  {reason}" for reason in reasons), *lines(summary, table, found)]))
     if scores is not None:
         for when in ("before", "after"):
