@@ -336,6 +336,7 @@ class TestSummary:
     def test_one_class_throughout_is_said(self, ensemble):
         one = sure_of(*[2] * 100)
         assert "nearly all images are predicted to be of one class" in self.summary(one, one, ensemble).warnings[0]
+        assert self.summary(one, one, ensemble, method="vanilla").warnings == ()  # which is what it would advise
 
     def test_a_spread_that_costs_confidence_is_said_and_one_that_does_not_is_not(self, ensemble):
         def spread(top, classes):

@@ -91,7 +91,7 @@ def summarise(
     classes.sort(key=lambda row: (-row.after, -row.before, row.index))
     images, first, second = len(before.probabilities), observe(before), observe(after)
     warnings = [
-        *(_collapse(first, second, counts, images) or _collapsed_members(before, after, width)),
+        *(_collapse(first, second, counts, images, adapts=weight > 0) or _collapsed_members(before, after, width)),
         *_far(moved),
         *_spread(first, second),
         *(_small_batches(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
@@ -102,7 +102,9 @@ def summarise(
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings), guesses)
 
 
-def _collapse(before: Figures, after: Figures, counts: Sequence[Sequence[int]], images: int) -> list[str]:
+def _collapse(
+    before: Figures, after: Figures, counts: Sequence[Sequence[int]], images: int, *, adapts: bool
+) -> list[str]:
     """Adaptation that fell onto few classes: half of them are gone, or less than two are left.
 
     Counted are probabilities and labels: members that are sure of different wrong classes have a mean that is spread
@@ -119,7 +121,7 @@ def _collapse(before: Figures, after: Figures, counts: Sequence[Sequence[int]], 
                 "learning_rate, fewer epochs or method bn"
             ]
     for kind, _, new in kinds:
-        if new < 2 < len(counts[0]) and images >= FEW:
+        if adapts and new < 2 < len(counts[0]) and images >= FEW:
             return [
                 f"nearly all images are predicted to be of one class ({new:.1f} {kind} classes); if that is so, batch "
                 "statistics do not suit them: use method vanilla"
