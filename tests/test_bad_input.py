@@ -29,7 +29,13 @@ IMAGES = torch.zeros(40, 3, 12, 12)
 BAD_IMAGES = [
     (spoiled(IMAGES, float("nan")), "images must be finite, got NaN or infinity in image 7"),
     (spoiled(IMAGES, float("inf")), "images must be finite, got NaN or infinity in image 7"),
-    (IMAGES[:, :1], r"images of shape \[2, 1, 12, 12\] do not fit ResNet26: .*1 channels"),
+    (
+        IMAGES[:, :1],
+        r"images of shape \[2, 1, 12, 12\] do not fit ResNet26: it takes 3 channels, got 1 channels in \[batch, "
+        r"channels, height, width\]; tried were the first of \[40, 1, 12, 12\]",
+    ),
+    (IMAGES.int(), "pixels must be uint8, 0..255, got torch.int32: turn them into uint8 or floats first"),
+    (np.zeros((40, 12, 12, 3), np.uint16), "pixels must be uint8, 0..255, got torch.uint16"),
     (IMAGES[:0], "images must hold at least one image, got shape"),
     ([], "images must hold at least one image, got an empty list"),
     (TensorDataset(IMAGES[:0]), "images must hold at least one image, got an empty TensorDataset"),

@@ -167,13 +167,21 @@ class Ensemble:
             if id(view) not in first:
                 inputs.check(view, batch_size=batch_size)
                 first[id(view)] = inputs.first(view)
-        self.check_batches([first[id(view)] for view in views])
+        try:
+            self.check_batches([first[id(view)] for view in views])
+        except ValueError as error:
+            whole = getattr(views[0], "shape", None)
+            if whole is None or f"[{len(first[id(views[0])])}, " not in str(error):
+                raise
+            raise ValueError(f"{error}; tried were the first of {list(whole)}") from error
 
     @torch.no_grad()
     def check_batches(self, batches: Sequence[Tensor]) -> None:
         """Raises unless every member gives finite logits for its batch, all of the same class count."""
         widths = []
         for member, batch in zip(self.members, batches, strict=True):
+            if member.preprocessing is not None and batch.is_floating_point() and batch.ndim == 4:
+                member.preprocessing.check_floats(batch)
             with statistics.using(member.model, SOURCE):
                 widths.append(try_out(member.model, member.prepare(batch)).shape[1])
         for index, width in enumerate(widths):

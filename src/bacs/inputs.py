@@ -155,6 +155,8 @@ def checked(batch: Tensor) -> Tensor:
         raise ValueError(f"images must be [batch, ...] with at least one image, got shape {list(batch.shape)}{hint}")
     if batch.is_complex() or batch.dtype == torch.bool:
         raise ValueError(f"images must be floats, uint8 pixels or integer tokens, got {batch.dtype}")
+    if batch.ndim == 4 and not batch.is_floating_point() and batch.dtype != torch.uint8:
+        raise ValueError(f"pixels must be uint8, 0..255, got {batch.dtype}: turn them into uint8 or floats first")
     if batch.is_floating_point() and not torch.isfinite(batch).all():
         bad = (~torch.isfinite(batch.flatten(1))).any(dim=1).nonzero()[0].item()
         raise ValueError(f"images must be finite, got NaN or infinity in image {bad} of the batch")

@@ -60,7 +60,12 @@ class Preprocessing:
             raise ValueError(f"channel_order 'bgr' needs 3 channels, got {len(self.mean)}")
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Float NCHW of a uint8 NHWC batch, in channels-last memory: the layout that convolutions like on CPU."""
+        """Float NCHW of a uint8 NHWC batch, in channels-last memory: the layout that convolutions like on CPU.
+
+        Grey images become colours of three equal channels, as grey pictures do.
+        """
+        if images.ndim == 4 and images.shape[-1] == 1 and len(self.mean) == 3:
+            images = images.expand(-1, -1, -1, 3)
         if images.ndim != 4 or images.shape[-1] != len(self.mean):
             raise ValueError(
                 f"uint8 images must be [batch, height, width, {len(self.mean)}] (NHWC), got {list(images.shape)}"
@@ -89,6 +94,16 @@ class Preprocessing:
         if self.size is None or (picture.height, picture.width) == self.size:
             return picture
         return resized(picture, self.size, self.crop, self.interpolation)
+
+    def check_floats(self, images: Tensor) -> None:
+        """Raises for floats that are pixels: >= 0 and far beyond the brightest that this makes of any."""
+        brightest = max((1 - m) / s for m, s in zip(self.mean, self.std, strict=True))
+        low, high = float(images.min()), float(images.max())
+        if low >= 0 and high > 8 * max(brightest, 1.0):
+            raise ValueError(
+                f"floats must be as the model takes them, (x / 255 - mean) / std, got {low:g}..{high:g}: "
+                "uint8 [batch, height, width, channels] is brought to that"
+            )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

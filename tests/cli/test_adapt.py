@@ -28,6 +28,7 @@ from small import small_member
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "thousand_pictures.py"
 SIZED = bacs.Preprocessing((0.5,) * 3, (0.25,) * 3, size=(12, 12))
+PIXELS = np.random.default_rng(1).integers(0, 256, (40, 12, 12, 3), dtype=np.uint8)
 NAMES = ["cat", "dog", "eel", "fox", "gnu"]
 
 
@@ -583,6 +584,41 @@ class TestArrays:
         np.testing.assert_allclose([row["confidence"] for row in table], expected, atol=1e-6)
         assert "path" not in table[0]
         assert [row["index"] for row in table] == list(range(40))
+
+    @pytest.mark.parametrize("channel_axis", [True, False])
+    def test_grey_arrays_are_taken_as_grey_pictures_are(self, place, adapt, channel_axis):
+        grey = np.random.default_rng(1).integers(0, 256, (40, 15, 20, 1), dtype=np.uint8)
+        np.save("grey.npy", grey if channel_axis else grey[..., 0])
+        os.mkdir("grey")
+        for number, image in enumerate(grey):
+            Image.fromarray(image[..., 0]).save(f"grey/{number:02}.png")
+        for source, out in (("grey.npy", "a.parquet"), ("grey", "b.parquet")):
+            assert adapt("run", source, "--method", "vanilla", "--out", out)[0] == 0
+        found, expected = ([row["confidence"] for row in rows(out)] for out in ("a.parquet", "b.parquet"))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("array", "code", "message"),
+        [
+            (PIXELS.astype(np.int32), 2, "pixels must be uint8, 0..255, got torch.int32"),
+            (PIXELS.astype(np.uint16), 2, "pixels must be uint8, 0..255, got torch.uint16"),
+            (PIXELS.astype(np.float32).transpose(0, 3, 1, 2), 2, "floats must be as the model takes them"),
+            (PIXELS.astype(np.float32) / 255, 2, "tried were the first of [40, 12, 12, 3]"),
+            (PIXELS[0], 1, "a.npy: (12, 12, 3) looks like one image"),
+        ],
+    )
+    def test_what_an_array_should_be_is_said(self, place, adapt, array, code, message):
+        np.save("a.npy", array)
+        found, _, err = adapt("run", "a.npy", "--out", "a.csv")
+        assert found == code
+        assert message in err
+        assert "groups=" not in err
+
+    def test_text_that_is_named_like_an_array_is_said(self, place, adapt):
+        Path("a.npy").write_text("hello\n")
+        code, _, err = adapt("run", "a.npy", "--out", "a.csv")
+        assert code == 1
+        assert "a.npy: damaged or foreign .npy file (it begins with b'hello\\n')" in err
 
     def test_floats_are_what_the_model_takes(self, place, adapt, images):
         np.save("a.npy", images.numpy())

@@ -1,5 +1,6 @@
 """One pass of a batch through a model, with errors that name what does not fit."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -87,6 +88,8 @@ def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
         )
     if "out of memory" in reason.lower() or "not enough memory" in reason.lower():
         return error
+    if channels := re.search(r"to have (\d+) channels, but got (\d+) channels", reason):
+        reason = f"it takes {channels[1]} channels, got {channels[2]} channels in [batch, channels, height, width]"
     hint = "; half-precision weights are float32 while they adapt" if "BFloat16" in reason or "Half" in reason else ""
     return ValueError(f"images of shape {list(inputs.shape)} do not fit {type(model).__name__}: {reason}{hint}")
 

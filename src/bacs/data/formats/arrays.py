@@ -12,6 +12,11 @@ SUFFIXES = (".npy", ".npz", ".safetensors")
 
 def read_npy(path: Path) -> np.ndarray:
     """The array of a .npy file, memory-mapped; what is written to it stays in memory."""
+    with path.open("rb") as file:
+        start = file.read(len(np.lib.format.MAGIC_PREFIX))
+    if start != np.lib.format.MAGIC_PREFIX:
+        what = f"it begins with {start!r}" if start else "it is empty"
+        raise DataError(f"{path}: damaged or foreign .npy file ({what})")
     try:
         return np.load(path, mmap_mode="c", allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -74,6 +79,8 @@ def _read_safetensors(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | 
 
 
 def _as_images(array: np.ndarray, path: Path) -> np.ndarray:
+    if array.dtype == np.uint8 and array.ndim == 3 and array.shape[-1] in (1, 3):
+        raise DataError(f"{path}: {array.shape} looks like one image; images are [images, height, width, channels]")
     if array.dtype == np.uint8 and array.ndim == 3:  # grey images without a channel axis
         array = array[..., np.newaxis]
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3):
