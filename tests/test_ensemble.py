@@ -48,3 +48,21 @@ def test_a_mask_may_be_a_list(images):
     p = bacs.Ensemble([small_member()], class_mask=mask).predict(images)
     assert (p[:, ~torch.tensor(mask)] == 0).all()
     torch.testing.assert_close(p.sum(dim=1), torch.ones(40))
+
+
+@pytest.mark.parametrize(
+    ("call", "method"),
+    [
+        (bacs.choose, {}),
+        *((call, {"method": m}) for call in (bacs.adapt, bacs.stream, bacs.evaluate) for m in ("bn", "auto")),
+    ],
+)
+def test_a_module_is_told_how_to_become_an_ensemble(call, method, images, labels):
+    arguments = {bacs.stream: (), bacs.evaluate: (images, labels)}.get(call, (images,))
+    model = small_member().model
+    with pytest.raises(TypeError, match="got the module ResNet26; without a posterior it is bacs.Ensemble") as caught:
+        call(model, *arguments, **method)
+    made = eval(str(caught.value).split("it is ")[1], {"bacs": bacs, "model": model})
+    assert bacs.adapt(made, images, "bn").predict(images).shape == (40, 5)
+    with pytest.raises(TypeError, match="got str; bacs.load opens a saved one"):
+        call("runs/cifar10", *arguments, **method)

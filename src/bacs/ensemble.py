@@ -228,6 +228,19 @@ class Ensemble:
         }
 
 
+def check_ensemble(value: Any) -> None:
+    """Raises for what is no ensemble, and says how to make one of a module: a posterior is never assumed."""
+    if isinstance(value, Ensemble):
+        return
+    name = type(value).__name__
+    if isinstance(value, nn.Module):
+        raise TypeError(
+            f"ensemble must be a bacs.Ensemble, got the module {name}; without a posterior it is bacs.Ensemble("
+            "[bacs.Member(model, bacs.posteriors.flat.init(dict(model.named_parameters())))])"
+        )
+    raise TypeError(f"ensemble must be a bacs.Ensemble, got {name}; bacs.load opens a saved one")
+
+
 def _checked_mask(class_mask: Any, class_names: Sequence[str] | None) -> Tensor:
     """The mask as a tensor. Whole numbers would pick columns by number, and give wrong rows without a sign."""
     mask = torch.as_tensor(class_mask)

@@ -15,7 +15,7 @@ from bacs.control import probe as probing
 from bacs.control.candidates import ANCHOR, Candidate
 from bacs.control.probe import Seen
 from bacs.control.steps import ENOUGH, arguments_for
-from bacs.ensemble import Ensemble
+from bacs.ensemble import Ensemble, check_ensemble
 from bacs.inputs import Images
 
 PROBE = 1024
@@ -58,6 +58,7 @@ def choose(
 
     `epochs` and `batch_size` are those of the adaptation that it is chosen for.
     """
+    check_ensemble(ensemble)
     if probe < 2:
         raise ValueError(f"probe must be at least 2 images, got {probe}")
     ensemble.check_inputs(images, batch_size)

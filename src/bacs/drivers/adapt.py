@@ -5,13 +5,14 @@ from typing import Any
 
 from bacs import methods
 from bacs.control import adapt_by_choice
-from bacs.ensemble import Ensemble
+from bacs.ensemble import Ensemble, check_ensemble
 from bacs.inputs import Images
 from bacs.methods.catalogue import Method, find
 
 
 @wraps(methods.adapt)
 def adapt(ensemble: Ensemble, images: Images, method: str | Method = "bacs", **arguments: Any) -> Ensemble:
+    check_ensemble(ensemble)
     if find(method)[1].chooses:
         return adapt_by_choice(ensemble, images, **arguments)
     return methods.adapt(ensemble, images, method, **arguments)

@@ -14,7 +14,7 @@ from torch import Tensor
 from bacs import inputs
 from bacs.control import adapt_by_choice
 from bacs.drivers.stream import stream
-from bacs.ensemble import Ensemble
+from bacs.ensemble import Ensemble, check_ensemble
 from bacs.errors import unknown_name
 from bacs.inputs import Images, PerMember, Reader
 from bacs.methods import offline
@@ -57,6 +57,7 @@ def evaluate(
     if None). Online: one pass in the order of the images. Other arguments as in `bacs.adapt` and `bacs.stream`.
     Beyond the members, memory holds predictions of the members at work and their running sum.
     """
+    check_ensemble(ensemble)
     labels, scores = torch.as_tensor(labels), []
     sizes = {"batch_size": batch_size, "predict_batch_size": predict_batch_size}
 
