@@ -53,6 +53,17 @@ def test_a_part_of_the_cells_is_not_taken_for_the_whole(tmp_path, monkeypatch, c
     assert len(json.loads(capsys.readouterr().out)["sweeps"][0]["missing"]) == 2
 
 
+def test_a_run_of_one_member_has_each_row_once(tmp_path, capsys):
+    records = make_records(corruptions=("fog", "snow"), severities=(1, 5), methods=("vanilla", "bn", "bacs"), members=1)
+    folder = write_sweep(tmp_path / "one", records)
+    assert cli.main(["report", str(folder), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["sweeps"][0]["tables"]
+    assert [row["label"] for row in told["rows"]] == ["Vanilla", "BN Adapt", "BACS (MAP)"]
+    page = (folder / "report" / "page.html").read_text()
+    assert "Ensemble" not in page
+    assert "reliability" in page
+
+
 def test_json_has_files_scores_and_failures_and_no_infinity(tmp_path, capsys):
     record = make_record("svhn->mnist")
     record["ensemble"]["nll"] = "inf"

@@ -13,6 +13,13 @@ from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cell_of, cells_
 
 BY_CORRUPTION = ("accuracy", "nll")
 KINDS = {"single": "single models", "ensemble": "ensembles"}
+
+
+def spoken_kinds(comparison: Comparison) -> list[tuple[str, str]]:
+    """The kinds of row that there are, each with its word."""
+    return [(kind, KINDS[kind]) for kind in comparison.kinds]
+
+
 SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
 
 
@@ -26,7 +33,7 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
     notes = () if len(severities) == 1 else ("A cell is empty until all severities of its corruption are there.",)
     name_of_all = f"{of_data(comparison.data)}, {comparison.protocol}"
     tables = []
-    for kind, spoken in KINDS.items():
+    for kind, spoken in spoken_kinds(comparison):
         entries = comparison.of_kind(kind)
         columns = tuple(Column(entry.label, method=entry.method) for entry in entries)
         for name in BY_CORRUPTION:

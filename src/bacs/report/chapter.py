@@ -125,7 +125,7 @@ def _by_corruption(comparison: Comparison) -> Part:
             f"Accuracy (above) and NLL (below) by corruption, {spoken}{over}.{lacking}",
             _later(plots.corruption_bars, comparison, kind),
         )
-        for kind, spoken in reversed(breakdown.KINDS.items())
+        for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
     )
     return Part("By corruption", tables, pictures, folded=True)
 
@@ -141,7 +141,7 @@ def _by_severity(comparison: Comparison) -> Part:
             "25 to 75 %, a line at the median, a white dot at the mean, whiskers to the minimum and the maximum.",
             _later(plots.severity_boxes, comparison, kind),
         )
-        for kind, spoken in reversed(breakdown.KINDS.items())
+        for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
     )
     return Part("By severity", (table,), pictures, tuple(breakdown.spread_tables(comparison)))
 

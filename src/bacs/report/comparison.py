@@ -98,6 +98,16 @@ class Comparison:
         """Whether the images were read from the published files rather than corrupted here."""
         return all("@published" in shift.name for shift in self.shifts)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Single models and ensembles, or the first alone where there is one member: both would be the same row."""
+        return tuple(dict.fromkeys(entry.kind for entry in self.entries))
+
+    @property
+    def combined(self) -> tuple[Entry, ...]:
+        """The rows of all members together."""
+        return self.of_kind(self.kinds[-1]) if self.entries else ()
+
     def of_kind(self, kind: str) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.kind == kind)
 
@@ -148,8 +158,9 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
         by_shift = variants.setdefault(_variant(record), {})
         by_shift[record["shift"]] = (*by_shift.get(record["shift"], ()), record)
     ordered = sorted(variants, key=_rank)
+    kinds = KINDS if any(len(record["members"]) > 1 for record in records) else KINDS[:1]
     entries = [
-        Entry(_label(variant, ordered, kind), variant, kind, variants[variant]) for kind in KINDS for variant in ordered
+        Entry(_label(variant, ordered, kind), variant, kind, variants[variant]) for kind in kinds for variant in ordered
     ]
     shifts = {Shift(record["shift"], record.get("corruption"), record.get("severity")) for record in records}
     return Comparison(data, protocol, tuple(entries), tuple(sorted(shifts, key=_shift_rank)))

@@ -16,7 +16,7 @@ def reliability_curves(comparison: Comparison) -> Curves:
     """Confidence and accuracy of each bin of equal count, averaged over shifts: bin b is the b-th of every shift."""
     curves: Curves = {}
     lengths = [len(record["reliability"]["confidence"]) for record in comparison.records if record.get("reliability")]
-    for entry in comparison.of_kind("ensemble"):
+    for entry in comparison.combined:
         found = [record["reliability"] for record in _records(comparison, entry) if record.get("reliability")]
         # A shift of fewer images than bins has fewer bins, which are not those of the others.
         found = [curve for curve in found if len(curve["confidence"]) == max(lengths)]
@@ -29,7 +29,7 @@ def reliability_curves(comparison: Comparison) -> Curves:
 def risk_curves(comparison: Comparison) -> Curves:
     """Risk at each coverage, averaged over shifts; between the stored points a straight line."""
     curves: Curves = {}
-    for entry in comparison.of_kind("ensemble"):
+    for entry in comparison.combined:
         found = [record["risk_coverage"] for record in _records(comparison, entry) if record.get("risk_coverage")]
         if found:
             risks = [np.interp(COVERAGE, curve["coverage"], curve["risk"]) for curve in found]

@@ -7,7 +7,6 @@ import numpy as np
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry
 from bacs.report.names import counted
-from bacs.report.rows import KINDS
 from bacs.report.summary import stem, title
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 
@@ -26,7 +25,7 @@ def differences_table(comparison: Comparison) -> Table | None:
         return None
     names = [shift.name for shift in shifts]
     lines, references = [], []
-    for kind in KINDS:
+    for kind in comparison.kinds:
         entries = comparison.of_kind(kind)
         reference = next((e for method in REFERENCES for e in entries if e.method == method), None)
         if reference is None:

@@ -24,7 +24,9 @@ def origin_note(comparison: Comparison) -> str:
         " or ".join(counted(number, "member") for number in members),
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
     ]
-    text = "; ".join(parts) + ". Rows of single models are means over the members."
+    text = "; ".join(parts) + "."
+    if members != [1]:
+        text += " Rows of single models are means over the members."
     if len(runs) > 1:
         text += f" The records come from {len(runs)} different runs: rows may compare different networks."
     if len(images) > 1 and any(len(numbers) > 1 for numbers in _images_by_shift(comparison).values()):
@@ -38,9 +40,7 @@ def coverage_notes(comparison: Comparison) -> list[str]:
     if len(common) == len(every):
         return []
     lacking = {
-        entry.label: [shift.name for shift in every if shift.name not in entry.records]
-        for entry in comparison.entries
-        if entry.kind == "ensemble"
+        entry.label: [shift.name for shift in every if shift.name not in entry.records] for entry in comparison.combined
     }
     listed = "; ".join(f"{label} lacks {_listed(names)}" for label, names in lacking.items() if names)
     if not common:
@@ -53,7 +53,7 @@ def precision_note(comparison: Comparison) -> list[str]:
     if len(comparison.common) != 1 or comparison.sequence:  # a stream has the same images under each corruption
         return []
     images = min(record["images"] for record in comparison.records)
-    share = max(entry.mean(comparison.common, "accuracy") for entry in comparison.of_kind("ensemble"))
+    share = max(entry.mean(comparison.common, "accuracy") for entry in comparison.combined)
     error = 100 * (share * (1 - share) / images) ** 0.5
     return [
         f"From {images:,} images an accuracy of {100 * share:.1f} % is known to ± {error:.1f} points (one standard "
@@ -90,7 +90,7 @@ def paper_notes(comparison: Comparison, table: paper.PaperTable) -> list[str]:
 
 def settings_table(comparison: Comparison, name: str) -> Table:
     """The settings of each row, as far as its method has a use for them."""
-    entries = comparison.of_kind("ensemble")
+    entries = comparison.combined
     settings = [{"epochs": entry.variant.epochs} | json.loads(entry.variant.settings) for entry in entries]
     names = list(dict.fromkeys(key for each in settings for key in each))
     lines = tuple(
@@ -114,7 +114,7 @@ def _other_settings(comparison: Comparison, table: paper.PaperTable) -> list[str
     """Hyperparameters that the paper states and that a row here has otherwise."""
     small = table.network == "ResNet26"
     found: dict[str, list[str]] = {}
-    for entry in comparison.of_kind("ensemble"):
+    for entry in comparison.combined:
         if not entry.variant.epochs:
             continue
         stated = {"batch_size": 128 if small else 64, "learning_rate": 1e-3}

@@ -74,7 +74,7 @@ def caption(comparison: Comparison, shift: Shift) -> str:
 
 def windows_table(comparison: Comparison, shift: Shift) -> Table:
     """The numbers of the figure."""
-    entries = comparison.of_kind("ensemble")
+    entries = comparison.combined
     scores = [scores_over_time(entry, shift) for entry in entries]
     lines = tuple(
         Line(
@@ -92,7 +92,7 @@ def windows_table(comparison: Comparison, shift: Shift) -> Table:
 
 def over_time(comparison: Comparison, shift: Shift) -> "Figure":
     """Accuracy against images seen, a line for each row; where severities vary they are drawn below."""
-    entries, windows = comparison.of_kind("ensemble"), _windows(comparison, shift)
+    entries, windows = comparison.combined, _windows(comparison, shift)
     varied = len({window.severity for window in windows}) > 1
     figure = new_figure(figsize=(9, 5.2 if varied else 4.6))
     above, *below = np.atleast_1d(
