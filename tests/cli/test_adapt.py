@@ -434,7 +434,7 @@ class TestFailures:
         ("arguments", "message"),
         [
             (("--out", "a.xlsx"), "out must end in .parquet, .csv, .jsonl, got a.xlsx"),
-            (("--out", "there.csv"), "out must be a new file, there.csv exists"),
+            (("--out", "there.csv"), "there.csv exists: overwrite=True (--overwrite) replaces it"),
             (("--out", "a.csv", "--method", "bax"), "did you mean 'bacs'"),
             (("--out", "a.csv", "--coverage", 0), "coverage must be above 0 and at most 1, got 0.0"),
             (("--out", "a.csv", "--batch-size", 0), "batch_size must be at least 1, got 0"),
@@ -445,7 +445,7 @@ class TestFailures:
             (("--out", "a.csv", "--device", "tpu9"), "device must be cpu or cuda"),
             (("--out", "a.csv", "--save", "run"), "save must be another folder than the one that is adapted"),
             (("--out", "a.csv", "--save", "photos"), "save must be a new folder, photos holds something else"),
-            (("--out", "a.csv", "--save", "run3"), "save must be a new folder, run3 exists: overwrite replaces it"),
+            (("--out", "a.csv", "--save", "run3"), "save must be a new folder, run3 exists: --overwrite replaces it"),
             (("--out", "a.csv", "--size", 8, 8), "size must be left out: the checkpoint says"),
         ],
     )

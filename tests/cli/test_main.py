@@ -103,6 +103,35 @@ class TestInfo:
         assert "is not a saved ensemble" in err
 
 
+def test_help_names_what_the_environment_may_hold(capsys):
+    out = run(capsys, "--help")[1]
+    assert "BACS_DEBUG=1" in out
+    assert "BACS_DATA" in out
+
+
+def test_nothing_speaks_of_python_types_or_markup(capsys):
+    for verb in cli.VERBS:
+        out = run(capsys, verb, "--help")[1]
+        assert not [mark for mark in ("{None}", "NoneType", "[bold]", "`") if mark in out], verb
+
+
+@pytest.mark.parametrize(
+    ("flag", "values", "message"),
+    [
+        ("--batch-size", ("ten",), "Error parsing --batch-size: must be INT, got ten"),
+        ("--temperature", ("hot",), "Error parsing --temperature: must be FLOAT|{agreement}, got hot"),
+        ("--size", ("32",), "Missing value for argument '--size'. Expected 2 values."),
+        ("--size", ("32", "x"), "Error parsing --size: must be INT INT, got 32 x"),
+    ],
+)
+def test_a_wrong_value_is_said_in_plain_words(capsys, flag, values, message):
+    code, _, err = run(capsys, "adapt", "run", "photos", "--out", "a.csv", flag, *values)
+    assert code == 2
+    assert message in err
+    assert "NoneType" not in err
+    assert "[bold]" not in err
+
+
 @pytest.mark.parametrize("arguments", [(), ("dmo",), ("demo", "--verbos")])
 def test_a_misspelt_command_is_exit_code_2(capsys, arguments):
     code, _, err = run(capsys, *arguments)

@@ -107,6 +107,13 @@ def test_what_the_network_sees_wrongly_is_not_called_a_perfect_fit(run, data, tm
     assert [guessing(right, 1000, 10) is None for right in (0.08, 0.1, 0.13, 0.9)] == [False, False, True, True]
 
 
+def test_a_misspelt_model_is_suggested(run, data, tmp_path):
+    torch.save(network(0).state_dict(), tmp_path / "w.pt")
+    code, _, err = run(tmp_path / "w.pt", "--data", data, "--model", "cifar_resnt")
+    assert code == 2
+    assert "an import path package.module:Class; got 'cifar_resnt' (did you mean 'cifar_resnet'?)" in err
+
+
 def test_members_without_a_size_take_that_of_the_source_images(run, checkpoint, data, tmp_path):
     assert bacs.load(checkpoint).members[0].preprocessing.size is None
     assert run(checkpoint, "--data", data, "--images", "8")[0] == 0

@@ -64,9 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(verb: str, arguments: Sequence[str]) -> int:
     """The exit code of one verb."""
+    function = function_of(verb)
     import tyro
 
-    code = tyro.cli(function_of(verb), prog=f"bacs {verb}", args=arguments)
+    from bacs.cli.arguments import ARGUMENTS
+
+    with ARGUMENTS:
+        code = tyro.cli(function, prog=f"bacs {verb}", args=arguments)
     return code if isinstance(code, int) else 0
 
 

@@ -63,7 +63,7 @@ class Wishes:
             agreement).
         probabilities: Also write the probability of every class.
         strict: Stop at the first picture that cannot be read, before anything is written.
-        overwrite: Replace an existing table, or the ensemble in the folder that save names.
+        overwrite: Replace an existing table, or the ensemble in the folder that --save names.
         dry_run: Say what would be done, and do nothing.
         json: Print the summary as JSON.
     """

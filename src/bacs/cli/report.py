@@ -27,7 +27,7 @@ def report(
     figures as SVG and PNG, and page.html has them all: it needs no network and no server.
 
     Args:
-        folders: Folders that `bacs sweep` filled; several make one page.
+        folders: Folders that bacs sweep filled; several make one page.
         out: Folder to write into; by default report/ in the folder, or in the one that all of them lie in.
         json: Print the files and the mean scores as JSON instead of tables.
     """

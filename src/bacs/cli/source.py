@@ -52,7 +52,7 @@ def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
             raise ValueError(f"save must be a new folder, {save} holds something else")
         return
     if not overwrite:
-        raise ValueError(f"save must be a new folder, {save} exists: overwrite replaces it")
+        raise ValueError(f"save must be a new folder, {save} exists: --overwrite replaces it")
     kind = checkpoints.read_manifest(save)["kind"]
     if kind not in ("ensemble", "stream"):
         raise ValueError(f"save must be a new folder, {save} holds a {kind}, which is not replaced")

@@ -26,7 +26,7 @@ def check_out(path: str | Path, *, overwrite: bool) -> None:
     if file.is_dir():
         raise ValueError(f"out must be a file, {file} is a folder")
     if file.exists() and not overwrite:
-        raise ValueError(f"out must be a new file, {file} exists: overwrite replaces it")
+        raise ValueError(f"out must be a new file, {file} exists: overwrite=True (--overwrite) replaces it")
     if file.suffix == ".parquet":
         import_pyarrow()
     check_writable("out", file)

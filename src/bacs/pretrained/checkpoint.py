@@ -8,7 +8,7 @@ from pathlib import Path
 from bacs.architecture import Architecture, build
 from bacs.drivers.load import load
 from bacs.ensemble import Ensemble
-from bacs.errors import CheckpointError
+from bacs.errors import CheckpointError, unknown_name
 from bacs.models import MODELS
 from bacs.preprocessing import Preprocessing
 from bacs.pretrained.weights import open_weights
@@ -35,6 +35,8 @@ def open_checkpoint(
         return found
     if model is None:
         raise ValueError(f"model must name what the weights in {path} belong to, such as resnet26 or package:Net")
+    if model not in MODELS and ":" not in model:
+        raise unknown_name("model", model, [*MODELS, "an import path package.module:Class"])
     architecture = Architecture(model, parsed(arguments))
     built = build(architecture, None if model in MODELS else model)
     return Ensemble([replace(open_weights(path, built, preprocessing), architecture=architecture)])
