@@ -13,7 +13,7 @@ def recipes(name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(meta
 
     Example: bacs recipes cifar10-c-small
 
-    The paper's results and a small twin of each. `bacs train`, `bacs sweep` and `bacs tune` take them by name; to
+    The results of the paper and a small twin of each. Train, sweep and tune take them by name; to
     change one, write it to a file: bacs recipes cifar10-small > mine.toml
 
     Args:
