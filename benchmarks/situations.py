@@ -23,8 +23,10 @@ from bacs.checkpoints import replace as write_whole
 from bacs.corruptions import TEST, corrupt
 from bacs.metrics import scores_of
 from bacs.predictive import abstain_for
+from bacs.report.figures import INK, MARKERS, colour, new_figure, plain
 
 RESULTS = ROOT / "results" / "auto"
+FIGURES = ROOT / "docs" / "figures"
 FIRST = 5000
 COUNT = 1000
 BATCH = 64
@@ -37,7 +39,8 @@ FEW = {
     "pixelate/3": [(9,), (2, 4), (1, 5, 7), (0, 4, 6, 8, 9), (0, 1, 3, 5, 6, 7, 9)],
 }
 SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
-METHODS = ("vanilla", "bn", "bacs", "auto")
+NAMES = {"vanilla": "vanilla", "bn": "BN", "bacs": "BACS", "auto": "auto"}
+METHODS = tuple(NAMES)
 
 
 def names() -> list[tuple[str, str, tuple[int, ...]]]:
@@ -154,6 +157,27 @@ def claims(records: dict[str, dict]) -> list[str]:
     ]
 
 
+def draw(name: str, records: dict[str, dict]) -> None:
+    """Accuracy of every method in every situation, the hardest for vanilla on top."""
+    figure = new_figure(figsize=(7.2, 1.4 + 0.165 * len(records)))
+    axes = figure.add_subplot()
+    order = sorted(records, key=lambda situation: -records[situation]["scores"]["vanilla"]["accuracy"])
+    places = np.arange(len(order))
+    best = [max(each["accuracy"] for each in records[situation]["shares"].values()) for situation in order]
+    axes.scatter(100 * np.array(best), places, marker="|", s=60, color=INK, label="best r by labels", linewidths=1.2)
+    for method in METHODS:
+        values = [100 * records[situation]["scores"][method]["accuracy"] for situation in order]
+        size = 34 if method == "auto" else 14
+        looks = {"s": size, "marker": MARKERS[method], "color": colour(method)}
+        axes.scatter(values, places, **looks, label=NAMES[method])
+    axes.set_yticks(places, [situation.replace("_", " ").replace("/", " ") for situation in order])
+    axes.set(xlabel="accuracy of the ensemble in percent", xlim=(0, 100), ylim=(-0.8, len(order) - 0.2))
+    plain(axes)
+    axes.tick_params(axis="y", labelsize=7, length=0)
+    figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=8.5, labelcolor=INK)
+    figure.savefig(FIGURES / f"auto-{name}.png", dpi=110, facecolor="white", metadata={"Software": None})
+
+
 def stored(name: str) -> dict[str, dict]:
     """The records of an ensemble, in the order of the situations."""
     files = {situation: RESULTS / name / f"{slug(situation)}.json" for situation, _, _ in names()}
@@ -166,7 +190,7 @@ def slug(situation: str) -> str:
 
 def tables() -> dict[str, list[str]]:
     found = {}
-    for folder in sorted(RESULTS.glob("*")):
+    for folder in sorted(path for path in RESULTS.glob("*") if path.is_dir()):
         records = stored(folder.name)
         found[f"{folder.name} means"] = [*mean_table(records), "", *claims(records)]
         found[f"{folder.name} situations"] = situation_table(records)
@@ -184,6 +208,8 @@ def main() -> None:
     if options.tables:
         for title, lines in tables().items():
             write_table("docs/auto.md", title, lines)
+        for folder in sorted(path for path in RESULTS.glob("*") if path.is_dir()):
+            draw(folder.name, stored(folder.name))
         return
     ensemble = bacs.load(options.run)
     test = bacs.data.load("cifar10", data_dir=options.data_dir)
