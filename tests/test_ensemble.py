@@ -43,6 +43,17 @@ def test_a_wrong_mask_is_refused_where_it_is_given(mask, message):
         bacs.Ensemble([small_member()], class_names=list("abcde"), class_mask=mask)
 
 
+@pytest.mark.parametrize("wrong", [{"class_names": ["a", "b"]}, {"class_mask": [True, False]}])
+def test_a_wrong_length_is_refused_where_it_is_given(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must have 5 entries, one a class, got 2"):
+        bacs.Ensemble([small_member()], **wrong)
+
+
+def test_one_word_is_not_five_names():
+    with pytest.raises(TypeError, match="class_names must be several words, one a class, got 'abcde'"):
+        bacs.Ensemble([small_member()], class_names="abcde")
+
+
 def test_a_mask_may_be_a_list(images):
     mask = [True, False, True, True, False]
     p = bacs.Ensemble([small_member()], class_mask=mask).predict(images)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bacs import checkpoints, inputs, posteriors
+from bacs import checkpoints, inputs, models, posteriors
 from bacs.adaptation import loop, statistics
 from bacs.adaptation.forward import try_out
 from bacs.adaptation.statistics import SOURCE, Statistics
@@ -85,8 +85,12 @@ class Ensemble:
             if not isinstance(member, Member):
                 raise TypeError(f"members must be bacs.Member(model, posterior), got {type(member).__name__}")
         object.__setattr__(self, "members", members)
+        if isinstance(self.class_names, str):
+            raise TypeError(f"class_names must be several words, one a class, got {self.class_names!r}")
         if self.class_mask is not None:
             object.__setattr__(self, "class_mask", _checked_mask(self.class_mask, self.class_names))
+        if (classes := models.classes_of(members[0].model)) is not None:
+            self._check_lengths(classes)
         if not isinstance(self.statistics, Statistics):
             raise TypeError(f"statistics must be bacs.Statistics(batch_weight), got {self.statistics!r}")
         if not (isinstance(self.temperature, (int, float)) and 0 < self.temperature < math.inf):
@@ -189,9 +193,12 @@ class Ensemble:
                 raise ValueError(
                     f"members must have one class count: member 0 has {widths[0]} classes, member {index} has {width}"
                 )
+        self._check_lengths(widths[0])
+
+    def _check_lengths(self, classes: int) -> None:
         for name, given in (("class_names", self.class_names), ("class_mask", self.class_mask)):
-            if given is not None and len(given) != widths[0]:
-                raise ValueError(f"{name} must have {widths[0]} entries, one a class, got {len(given)}")
+            if given is not None and len(given) != classes:
+                raise ValueError(f"{name} must have {classes} entries, one a class, got {len(given)}")
 
     def save(self, path: str | Path) -> None:
         """Writes the ensemble to a folder that `bacs.load` opens; an ensemble already there is replaced whole."""

@@ -114,6 +114,18 @@ def test_a_misspelt_model_is_suggested(run, data, tmp_path):
     assert "an import path package.module:Class; got 'cifar_resnt' (did you mean 'cifar_resnet'?)" in err
 
 
+def test_data_of_fewer_classes_than_the_model_name_none(run, tmp_path):
+    images, labels = coloured(20, seed=0)
+    np.savez(tmp_path / "two.npz", x_train=images[labels < 2], y_train=labels[labels < 2])
+    model = network(0)
+    member = bacs.Member(model, flat.init(read(model)), bacs.Preprocessing((0.5,) * 3, (0.25,) * 3))
+    bacs.Ensemble([member]).save(tmp_path / "nameless")
+    code, _, err = run(tmp_path / "nameless", "--data", tmp_path / "two.npz")
+    assert code == 0, err
+    assert opened(tmp_path).class_names is None
+    assert opened(tmp_path).predict(images).shape == (20, 3)
+
+
 def test_members_without_a_size_take_that_of_the_source_images(run, checkpoint, data, tmp_path):
     assert bacs.load(checkpoint).members[0].preprocessing.size is None
     assert run(checkpoint, "--data", data, "--images", "8")[0] == 0

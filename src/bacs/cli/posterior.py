@@ -19,6 +19,7 @@ from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import RunError
 from bacs.metrics import accuracy
+from bacs.models import classes_of
 from bacs.posteriors import kind_of, posterior_weight_for, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.preprocessing import Preprocessing
@@ -140,7 +141,10 @@ def posterior(
     except KeyboardInterrupt:
         console.print("\nStopped. Nothing was written; the same command starts over.", highlight=False)
         return 130
-    made = Ensemble(done, class_names=opened[0].class_names or source_set.classes or None)
+    named = opened[0].class_names or source_set.classes or None
+    if named is not None and classes_of(done[0].model) not in (None, len(named)):
+        named = None  # the data show fewer classes than the model has, and do not say which
+    made = Ensemble(done, class_names=named)
     origin = {"data": data, "images": len(source_set), "checkpoints": [str(path) for path in checkpoints]}
     files.write(out, made.describe() | {"posterior": origin | plan.as_json() | {"made": about}}, made.tensors())
     if json:

@@ -33,4 +33,10 @@ def built_from(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
     return getattr(model, "_bacs_architecture", None)
 
 
+def classes_of(model: nn.Module) -> int | None:
+    """How many classes a model of the catalogue tells apart, by its last layer; None for others, which must be run."""
+    heads = [layer for layer in model.modules() if isinstance(layer, nn.Linear)] if built_from(model) else []
+    return heads[-1].out_features if heads else None
+
+
 __all__ = ["MODELS", "build", "built_from", "cifar_resnet", "efficientnet_lite0", "resnet26", "resnet50v2"]
