@@ -336,3 +336,11 @@ class TestParquet:
         (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing more")
         with pytest.raises(DataError, match=r"a\.parquet: damaged or not a Parquet file"):
             pictures(tmp_path / "a.parquet", SIZED)
+
+
+def test_a_decoder_tries_the_formats_that_it_is_told():
+    buffer = io.BytesIO()
+    Image.new("RGB", (4, 3)).save(buffer, "BMP")
+    assert decode(buffer.getvalue(), 3).size == (4, 3)
+    with pytest.raises(DataError, match="not a picture"):
+        decode(buffer.getvalue(), 3, formats=("PNG",))

@@ -13,14 +13,14 @@ MODES = {1: "L", 3: "RGB"}
 """Pillow's mode for the number of channels that a model takes."""
 
 
-def decode(source: Path | bytes, channels: int) -> Image.Image:
-    """The picture, or a DataError with the reason why there is none.
+def decode(source: Path | bytes, channels: int, *, formats: tuple[str, ...] | None = None) -> Image.Image:
+    """The picture, or a DataError with the reason why there is none; `formats` names those of Pillow's to try.
 
     It is turned upright as its EXIF data say. What is transparent shows white. Of an animation the first frame is
     taken, of 16-bit values the upper eight bits, as Pillow does for colour. Other depths have no defined white.
     """
     try:
-        with Image.open(_opened(source)) as image:
+        with Image.open(_opened(source), formats=formats) as image:
             if 0 in image.size:
                 raise DataError(f"it has no pixels ({image.width} x {image.height})")
             image.load()
