@@ -1,5 +1,6 @@
 """Headless Chromium by the DevTools protocol over a pipe: nothing beyond the standard library is needed."""
 
+import base64
 import fcntl
 import json
 import os
@@ -56,8 +57,12 @@ class Page:
 
     def open(self, file: Path) -> None:
         """Opens a file and waits until it is loaded."""
+        self.visit(file.as_uri())
+
+    def visit(self, address: str) -> None:
+        """Opens an address and waits until it is loaded."""
         self.errors, self.requests, self._loaded = [], [], False
-        self.call("Page.navigate", url=file.as_uri())
+        self.call("Page.navigate", url=address)
         until = time.monotonic() + PATIENCE
         while not self._loaded:
             assert time.monotonic() < until, "the page did not load"
@@ -83,6 +88,21 @@ class Page:
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
+
+    def wait_for(self, expression: str) -> None:
+        """Waits until a JavaScript expression is true in the page."""
+        until = time.monotonic() + PATIENCE
+        while not self.value(expression):
+            assert time.monotonic() < until, f"the page never came to {expression}"
+            time.sleep(0.05)
+
+    def screenshot(self, file: Path) -> None:
+        """A PNG of the whole page, beyond what the window shows."""
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        file.write_bytes(base64.b64decode(shot["data"]))
 
     def width(self, pixels: int, height: int = 800) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=height, deviceScaleFactor=1, mobile=False)

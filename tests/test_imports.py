@@ -22,6 +22,7 @@ LAYERS = [
     {"pretrained", "predictions"},
     {"benchmark"},
     {"report"},
+    {"serve"},
     {"cli"},
     {"__main__"},
 ]

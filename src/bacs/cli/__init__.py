@@ -18,6 +18,7 @@ VERBS = {
     "train": "Train the members of an ensemble by a recipe.",
     "posterior": "Give trained checkpoints a posterior, or make an ensemble of one.",
     "adapt": "Adapt an ensemble to unlabelled pictures and write what it predicts for each.",
+    "serve": "Serve an ensemble that adapts to what it is shown, with a page to watch it.",
     "sweep": "Run every method of a recipe on every shift.",
     "tune": "Choose settings of a method on the validation corruptions.",
     "report": "Make the paper's tables and figures, and a page to look at, from the records of sweeps.",

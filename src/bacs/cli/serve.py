@@ -1,0 +1,168 @@
+"""`bacs serve`: the adapting ensemble as a service."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from tyro.conf import OmitArgPrefixes, Positional
+
+from bacs.cli.adapt import check_abstaining
+from bacs.cli.source import check_settings, method_for, opened
+from bacs.errors import RunError
+from bacs.methods import METHODS, Stream
+from bacs.methods.catalogue import find
+from bacs.methods.settings import AGREEMENT, Settings
+from bacs.serve.limits import Limits
+
+if TYPE_CHECKING:
+    from bacs.serve.state import State
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the service listens, and who may speak to it.
+
+    Attributes:
+        host: Address to listen on; others than this machine need a token.
+        port: 0 takes any that is free, and the log says which.
+        token_file: File with the token that every request must show, as Authorization: Bearer TOKEN.
+        no_token: Listen on an address that others reach, and let all of them in. Control needs the token that the log
+            shows even then.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token_file: Path | None = None
+    no_token: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+
+
+HERE = Address()
+
+
+def serve(
+    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")],
+    *,
+    address: OmitArgPrefixes[Address] = HERE,
+    method: Annotated[str | None, tyro.conf.arg(metavar="|".join(METHODS))] = None,
+    adapt: Annotated[bool, tyro.conf.FlagCreatePairsOff] = True,
+    batch_size: int = 64,
+    delay: float = 0.02,
+    state: Path | None = None,
+    save_every: int = 50,
+    name: str | None = None,
+    pictures: Annotated[bool, tyro.conf.FlagCreatePairsOff] = True,
+    coverage: float | None = None,
+    accuracy: float | None = None,
+    learning_rate: float = 1e-3,
+    posterior_weight: float = 1e-4,
+    batch_weight: float | None = None,
+    statistics: str = "source",
+    temperature: float | Literal["agreement"] | None = None,
+    device: str = "cpu",
+    size: tuple[int, int] | None = None,
+    model: str | None = None,
+    limits: OmitArgPrefixes[Limits] = LIMITS,
+) -> int:
+    """Serve an ensemble that adapts to what it is shown, with a page to watch it.
+
+    Example: bacs serve runs/cifar10 --state runs/cifar10-live
+
+    Clients send pictures to /predict or tensors by the Open Inference Protocol v2; the page is at /. docs/serve.md has
+    examples. SIGTERM ends it: what was accepted is answered, and the stream is saved.
+
+    Args:
+        run: A saved ensemble or stream, or the folder of a training run.
+        method: auto, which decides without labels how far to adapt, unless you say what adapts.
+        adapt: Begin frozen: predict, and adapt only when the page or /control/resume says so.
+        batch_size: Images of a step at most, and of a request.
+        delay: Seconds that a batch may wait for more images.
+        state: Folder that keeps the stream; a restart goes on with it.
+        save_every: Batches between two saves: what a kill may cost.
+        name: What clients call the model; the run's folder by default.
+        pictures: Do not show the last pictures on the page.
+        coverage: Share of the images to answer for, 0.9 if not given; abstain is said of the least confident others.
+        accuracy: Abstain as often as it takes for the others to reach this accuracy, by estimate.
+        learning_rate: Of each step.
+        posterior_weight: The paper's beta: how strongly the posterior holds the weights.
+        batch_weight: Share of the batch in batch norm's statistics, 0 (source) to 1; by default the method's own.
+        statistics: What the other share comes from: source, or running averages that follow the images.
+        temperature: Of the predictions; agreement chooses it without labels.
+        device: cpu or cuda.
+        size: Height and width that the model takes, if the checkpoint does not say.
+        model: Import path of a class that bacs does not know, such as package.module:Class.
+    """
+    try:
+        from bacs.serve import logs
+        from bacs.serve import run as running
+        from bacs.serve.access import access_for
+        from bacs.serve.state import State
+    except ImportError as error:
+        raise RunError(f"serving needs {error.name}: pip install 'bacs[serve]'") from error
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if not 0 <= delay <= 60:
+        raise ValueError(f"delay must be 0 to 60 seconds, got {delay}")
+    limits.check(batch_size)
+    access, made_up = access_for(address.host, address.token_file, no_token=address.no_token)
+    method = method_for(run) if method is None else find(method)[0]
+    settings = Settings(
+        learning_rate=learning_rate,
+        posterior_weight=posterior_weight,
+        batch_weight=batch_weight,
+        statistics=statistics,
+        temperature=temperature,
+    )
+    check_settings(method, settings)
+    honest = METHODS[method].chooses or temperature == AGREEMENT
+    check_abstaining(coverage, accuracy, honest=honest)
+    keeper = State(state, save_every=save_every)
+    sock = running.listen(address.host, address.port)
+    logs.write_json_lines()
+    with sock, keeper.owned():
+        stream = opened(run, method, settings, online=True, device=device, size=size, model=model)
+        assert isinstance(stream, Stream)
+        stream, frozen = begun(stream, keeper, model=model)
+        service = running.make_service(
+            stream,
+            keeper,
+            access,
+            name=name or run.resolve().name,
+            batch_size=batch_size,
+            delay=delay,
+            limits=limits,
+            frozen=frozen or not adapt,
+            pictures=pictures,
+            coverage=0.9 if coverage is None else coverage,
+            accuracy=accuracy,
+        )
+        host, port = sock.getsockname()[:2]
+        place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        facts: dict[str, Any] = {"url": place, "model": service.name, "method": method, "step": stream.steps}
+        facts |= {"frozen": service.worker.frozen, "token": access.token if made_up else "as in token_file"}
+        ready = logging.getLogger("bacs.serve")
+        server = running.make_server(service, on_ready=lambda: ready.info("ready", extra={"facts": facts}))
+        return 0 if running.run(server, sock) else 1
+
+
+def begun(stream: Stream, keeper: "State", *, model: str | None) -> tuple[Stream, bool]:
+    """The stream to serve, and whether it was frozen: where it was left, else from its start, which is kept at once.
+
+    A folder that cannot be written is then an error before the first request.
+    """
+    from bacs.serve.state import check_same
+
+    if not keeper.exists():
+        keeper.write(stream, frozen=False)
+        return stream, False
+    assert keeper.folder is not None
+    found, frozen = keeper.read(model=model)
+    check_same(found, stream.source, keeper.folder)
+    if found.begun_with != stream.begun_with:
+        raise ValueError(
+            f"method must be {found.begun_with}, with which {keeper.folder} began, got {stream.begun_with}"
+        )
+    return found, frozen

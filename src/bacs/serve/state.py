@@ -1,0 +1,87 @@
+"""Where the stream is kept between two lives of the service.
+
+The folder is what `Stream.save` writes, atomically, and `bacs.load` opens it. Beside it `serve.json` says whether the
+service was frozen, which is no property of a stream.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from bacs import checkpoints
+from bacs.drivers import load
+from bacs.ensemble import Ensemble
+from bacs.errors import CheckpointError
+from bacs.locks import locked
+from bacs.methods import Stream
+
+BESIDE = "serve.json"
+
+
+class State:
+    """A folder for the stream, or none: then nothing is kept."""
+
+    def __init__(self, folder: Path | None, *, save_every: int) -> None:
+        if save_every < 1:
+            raise ValueError(f"save_every must be at least 1, got {save_every}")
+        self.folder, self.save_every = folder, save_every
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Sole use of the folder: two services would overwrite each other's streams."""
+        if self.folder is None:
+            yield
+            return
+        lock = self.folder.parent / f".{self.folder.name}.lock"
+        with locked(lock, f"state {self.folder} is used"):
+            yield
+
+    def exists(self) -> bool:
+        return self.folder is not None and (self.folder / checkpoints.MANIFEST).exists()
+
+    def read(self, *, model: str | None = None) -> tuple[Stream, bool]:
+        """The stream where it was left, and whether it was frozen."""
+        assert self.folder is not None
+        found = load(self.folder, model=model)
+        if not isinstance(found, Stream):
+            raise ValueError(f"state must be a folder of bacs serve, {self.folder} holds an ensemble")
+        try:
+            beside = json.loads((self.folder / BESIDE).read_text())
+            return found, bool(beside["frozen"])
+        except FileNotFoundError:
+            return found, False
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{self.folder / BESIDE} is damaged: {error}") from error
+
+    def write(self, stream: Stream, *, frozen: bool) -> None:
+        """Keeps the stream as it stands; raises CheckpointError, and then what was kept is intact."""
+        if self.folder is None:
+            return
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            stream.save(self.folder)
+            self._write_beside(frozen)
+        except OSError as error:
+            raise CheckpointError(f"could not save to {self.folder}: {error.strerror or error}") from error
+
+    def _write_beside(self, frozen: bool) -> None:
+        assert self.folder is not None
+        text = json.dumps({"frozen": frozen}) + "\n"
+        file = self.folder / BESIDE
+        if not file.exists() or file.read_text() != text:
+            checkpoints.replace(file, text.encode())
+
+
+def check_same(stream: Stream, ensemble: Ensemble, folder: Path) -> None:
+    """Raises if a kept stream began with another ensemble than the one that is to be served."""
+    ours, theirs = stream.source.tensors(), ensemble.tensors()
+    same = ours.keys() == theirs.keys() and all(
+        ours[group].keys() == theirs[group].keys()
+        and all(torch.equal(tensor.cpu(), theirs[group][name].cpu()) for name, tensor in ours[group].items())
+        for group in ours
+    )
+    if not same:
+        raise ValueError(f"state must be of the ensemble that is served, {folder} began with another one")

@@ -1,0 +1,243 @@
+"""The one thread that owns the stream. Everything that touches it happens here, one thing after another."""
+
+import logging
+import secrets
+import time
+from collections.abc import Sequence
+from threading import Thread
+from typing import Any
+
+from bacs.errors import CheckpointError, DivergenceError
+from bacs.methods import METHODS, Stream
+from bacs.methods.moved import posterior_deviations
+from bacs.predictive import Predictive
+from bacs.serve import answers, stepping
+from bacs.serve.answers import Answer
+from bacs.serve.metrics import Metrics
+from bacs.serve.queue import Action, Place, Queue
+from bacs.serve.refusal import Refused
+from bacs.serve.state import State
+from bacs.serve.watch import Watch
+from bacs.serve.window import Window
+
+LOG = logging.getLogger("bacs.serve")
+PARTS = ("weights", "statistics", "optimizer")
+
+
+class Worker(Thread):
+    """Takes batches from the queue until it is closed and empty; then saves for the last time."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        queue: Queue,
+        state: State,
+        watch: Watch,
+        metrics: Metrics,
+        window: Window,
+        *,
+        batch_size: int,
+        delay: float,
+        frozen: bool,
+    ) -> None:
+        super().__init__(name="bacs-stream")
+        self.stream, self.queue, self.state = stream, queue, state
+        self.watch, self.metrics, self.window = watch, metrics, window
+        self.batch_size, self.delay, self.frozen = batch_size, delay, frozen
+        self.life = secrets.token_hex(4)
+        self.images_per_second = 0.0
+        self.saved = True  # whether the last attempt to save went well
+        self._batches = 0
+        self._images = 0
+        self._unsaved = 0
+        self._went_home_at = -1  # the step at which divergence last sent the stream home
+        self._heard = 0  # of the stream's history
+        self._hear(now=False)
+        self._say_now()
+
+    def run(self) -> None:
+        while (work := self.queue.take(self.batch_size, self.delay)) is not None:
+            if isinstance(work, Action):
+                self._act(work)
+            else:
+                self._serve(work)
+        self.save()
+
+    def _act(self, action: Action) -> None:
+        if not action.answer.set_running_or_notify_cancel():
+            return
+        try:
+            result = action.run()
+        except Exception as error:  # whoever asked must hear of it, and the next batch must be served
+            LOG.exception("action failed")
+            action.answer.set_exception(error)
+            return
+        self._hear()
+        self._say_now()
+        action.answer.set_result(result)
+
+    def _serve(self, batch: list[Place]) -> None:
+        batch = [place for place in batch if place.answer.set_running_or_notify_cancel()]
+        began = time.monotonic()
+        if self.stream.steps == 0:
+            batch = self._answerable(batch)
+        try:
+            while batch:
+                try:
+                    predictive = self._predict(batch)
+                except (DivergenceError, ValueError, TypeError) as error:
+                    batch = self._after_failure(batch, error)
+                else:
+                    self._answer(batch, predictive, time.monotonic() - began)
+                    return
+        except Exception:  # those who wait must hear of it, and the next batch must be served
+            LOG.exception("batch failed")
+            for place in batch:
+                if not place.answer.done():
+                    place.answer.set_exception(Refused(500, "the service could not answer"))
+
+    def _after_failure(self, batch: list[Place], error: Exception) -> list[Place]:
+        """What is left of a batch that failed. If it was not for its images, a stream that diverged goes home."""
+        LOG.warning("batch failed", extra={"facts": {"error": type(error).__name__, "reason": str(error)}})
+        kept = self._answerable(batch)
+        if len(kept) < len(batch):
+            return kept
+        if not isinstance(error, DivergenceError) or self._went_home_at == self.stream.steps:
+            raise error
+        self._went_home_at = self.stream.steps
+        self.stream.reset(*PARTS, reason="a member's outputs stopped being finite")
+        return kept
+
+    def _answerable(self, batch: Sequence[Place]) -> list[Place]:
+        """Those of the requests that the ensemble can answer; the others are told why not."""
+        kept = []
+        for place in batch:
+            assert place.views is not None
+            why = stepping.why_unfit(self.stream, stepping.for_members(self.stream.source, place.views))
+            if why is None:
+                kept.append(place)
+            else:
+                place.answer.set_exception(Refused(422, why))
+        return kept
+
+    def _predict(self, batch: Sequence[Place]) -> Predictive:
+        views = stepping.joined([place.views for place in batch if place.views is not None])
+        images = stepping.for_members(self.stream.source, views)
+        if self.frozen:
+            return stepping.predict_frozen(self.stream, images)
+        return self.stream.step_predictive(images)
+
+    def _answer(self, batch: Sequence[Place], predictive: Predictive, seconds: float) -> None:
+        self.window.add(predictive)
+        threshold, start = self.window.threshold(), 0
+        answer = Answer(predictive, threshold, self.life, self.stream.steps, self.frozen)
+        for place in batch:
+            own = stepping.part_of(predictive, start, place.images)
+            place.answer.set_result(answer._replace(predictive=own))
+            start += place.images
+        self._batches += 1
+        self._images += start
+        speed = start / max(seconds, 1e-9)
+        self.images_per_second = speed if self._batches == 1 else 0.8 * self.images_per_second + 0.2 * speed
+        self.metrics.batch(start, seconds)
+        self._show(batch[-1], answer)
+        if not self.frozen:
+            self._unsaved += 1
+            if self._unsaved >= self.state.save_every:
+                self.save()
+
+    def _show(self, last: Place, answer: Answer) -> None:
+        """Writes down what the page shows; curves no more often than they have points."""
+        pixels = None if last.views is None else last.views[0]
+        if pixels is not None and pixels.dtype == "uint8" and pixels.ndim == 4 and self.watch.shows_pictures:
+            own = stepping.part_of(answer.predictive, len(answer.predictive.probabilities) - last.images, last.images)
+            self.watch.add_pictures(pixels, answers.rows(answer._replace(predictive=own), self.class_names))
+        self._hear()
+        if self.watch.is_due():
+            row = self._row()
+            self.watch.add_row(row)
+            self.metrics.row(row)
+        self._say_now()
+
+    def _row(self) -> dict[str, Any]:
+        figures, stream = self.window.figures(), self.stream
+        estimate = self.window.estimate(figures, stream.source.reference)
+        adapts = METHODS[stream.method_name].adapts
+        moved = [posterior_deviations(member, adapts) for member in stream.members]
+        known = [value for value in moved if value is not None]
+        return {
+            "step": stream.steps,
+            "estimate": None if estimate is None else estimate.ensemble,
+            "low": None if estimate is None else estimate.low,
+            "high": None if estimate is None else estimate.high,
+            "agreement": figures.agreement,
+            "confidence": figures.confidence,
+            "effective_classes": figures.effective_classes,
+            "moved": sum(known) / len(known) if known else (0.0 if adapts is None else None),
+            "batch_weight": stream.settings.batch_weight,
+            "learning_rate": 0.0 if self.frozen or adapts is None else stream.settings.learning_rate,
+            "queue": self.queue.images,
+            "images_per_second": self.images_per_second,
+            "classes": self.window.class_counts(),
+            **self.watch.latencies(),
+        }
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        return self.stream.source.class_names
+
+    def _hear(self, *, now: bool = True) -> None:
+        """Takes over what was decided since the last time; a reset begins the history anew."""
+        history = self.stream.history
+        if len(history) < self._heard:
+            self._heard = 0
+        for event in history[self._heard :]:
+            self.watch.add_decision(*event, now=now)
+            if now:
+                LOG.info("decision", extra={"facts": event._asdict()})
+        self._heard = len(history)
+
+    def _say_now(self) -> None:
+        stream = self.stream
+        self.watch.set_now(
+            life=self.life,
+            step=stream.steps,
+            frozen=self.frozen,
+            method=stream.begun_with,
+            by=stream.method_name,
+            batches=self._batches,
+            images=self._images,
+            queue=self.queue.images,
+            saved=self.saved,
+            keeps=self.state.folder is not None,
+            temperature=stream.temperature,
+        )
+
+    # Actions: called by the worker itself, by way of the queue.
+
+    def freeze(self, frozen: bool) -> None:
+        """Stops adapting, or goes on with it."""
+        if frozen != self.frozen:
+            self.frozen = frozen
+            self.stream.note({"frozen": [not frozen, frozen]}, "asked for")
+            self.save()
+
+    def reset(self) -> None:
+        """Back to the ensemble as it came."""
+        self.stream.reset()
+        self.window.clear()
+        self.stream.note({"reset": "everything"}, "asked for")
+        self._heard = 0
+        self.save()
+
+    def save(self) -> bool:
+        """Keeps the stream; a disk that is full is said and tried again later, and the service goes on."""
+        self._unsaved = 0
+        try:
+            self.state.write(self.stream, frozen=self.frozen)
+            self.saved = True
+        except CheckpointError as error:
+            self.saved = False
+            LOG.error("not saved", extra={"facts": {"reason": str(error)}})
+        self.metrics.save(self.saved, self.stream.steps)
+        return self.saved
