@@ -99,7 +99,7 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.end()
+        self.server.should_exit = True
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
@@ -108,6 +108,10 @@ class Running:
 
     def predict(self, images, headers=None):
         return predict(self.port, images, headers)
+
+    def settle(self):
+        """Waits until the worker is past all that was answered: it writes down what is shown after it has answered."""
+        self.service.queue.ask(int).result(PATIENCE)
 
     def control(self, action):
         status, _, told = self.ask("POST", f"/control/{action}", headers=BEARER)

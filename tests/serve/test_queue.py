@@ -79,6 +79,13 @@ def test_actions_go_before_batches():
     assert isinstance(queue.take(1, 0.0), Action)
 
 
+def test_in_a_hurry_no_batch_waits():
+    queue = Queue(4)
+    places = filled(queue, 1)
+    queue.hurry()
+    assert queue.take(4, delay=1e9) == places
+
+
 def test_a_closed_queue_hands_out_what_it_has():
     queue = Queue(4)
     places = filled(queue, 1)

@@ -59,6 +59,7 @@ class Queue:
         self._places: deque[Place] = deque()
         self._actions: deque[Action] = deque()
         self._changed = Condition()
+        self._hurried = False
         self._closed = False
 
     def reserve(self, images: int) -> Place:
@@ -97,6 +98,12 @@ class Queue:
             self._changed.notify_all()
             return action.answer
 
+    def hurry(self) -> None:
+        """No batch waits for more requests from now on."""
+        with self._changed:
+            self._hurried = True
+            self._changed.notify_all()
+
     def close(self) -> None:
         """Takes nothing more; what is in it is still handed out."""
         with self._changed:
@@ -131,7 +138,7 @@ class Queue:
             if place.form != first.form or total + place.images > batch_size:
                 return 0.0
             total += place.images
-        if total >= batch_size or self._closed:
+        if total >= batch_size or self._hurried or self._closed:
             return 0.0
         return first.ready_at + delay - time.monotonic()
 

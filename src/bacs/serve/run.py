@@ -93,12 +93,11 @@ class SignalledServer(uvicorn.Server):
         self._on_ready()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        self.end()
+        self.should_exit = True  # and no more: whoever was interrupted may hold any lock
 
-    def end(self) -> None:
-        """Lets no more requests in; those that are in are answered."""
-        self.should_exit = True
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.end()
+        await super().shutdown(sockets=sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:

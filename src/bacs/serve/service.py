@@ -40,8 +40,9 @@ class Service:
         return self.worker.is_alive() and not self.ending
 
     def end(self) -> None:
-        """Tells those who watch to leave; what was accepted is still answered."""
+        """Tells those who watch to leave; what was accepted is answered, in batches that wait for no more."""
         self.ending = True
+        self.queue.hurry()
         self.watch.tell()
 
     async def off_loop(self, work: Callable[[], Any]) -> Any:
