@@ -116,7 +116,8 @@ class Page:
         text = {"Enter": "\r", "Space": " "}.get(key, "")
         code = {"Enter": 13, "Space": 32, "Tab": 9}[key]
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, text=text, windowsVirtualKeyCode=code)
+            named = " " if key == "Space" else key
+            self.call("Input.dispatchKeyEvent", type=kind, key=named, code=key, text=text, windowsVirtualKeyCode=code)
 
     def _receive(self, until: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:

@@ -42,7 +42,8 @@ def routes_of(running):
 def test_no_route_but_health_answers_without_the_token(locked):
     routes = routes_of(locked)
     assert len(routes) == 26
-    wrong = {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, {"Cookie": "bacs=x"}
+    cookie = {"Cookie": f"{locked.service.access.cookie[0]}=x"}
+    wrong = {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}, cookie
     for method, path in routes:
         body = PICTURE if method == "POST" else None
         for headers in ({}, *wrong):
@@ -106,7 +107,7 @@ def test_control_needs_the_token_always(unlocked, action):
     ],
 )
 def test_pages_of_other_sites_can_neither_control_nor_predict(unlocked, headers):
-    cookie = {"Cookie": f"bacs={unlocked.service.access.cookie}"}
+    cookie = {"Cookie": "=".join(unlocked.service.access.cookie)}
     assert unlocked.ask("POST", "/control/freeze", headers=cookie | headers)[0] == 403
     assert unlocked.ask("POST", "/predict", PICTURE, AS_PNG | headers)[0] == 403
     assert unlocked.service.worker.frozen is False
@@ -114,7 +115,7 @@ def test_pages_of_other_sites_can_neither_control_nor_predict(unlocked, headers)
 
 def test_the_own_page_can(unlocked):
     headers = {"Origin": f"http://127.0.0.1:{unlocked.port}", "Sec-Fetch-Site": "same-origin"}
-    cookie = {"Cookie": f"bacs={unlocked.service.access.cookie}"}
+    cookie = {"Cookie": "=".join(unlocked.service.access.cookie)}
     assert unlocked.ask("POST", "/control/resume", headers=cookie | headers)[0] == 200
     assert unlocked.ask("POST", "/predict", PICTURE, AS_PNG | headers)[0] == 200
 

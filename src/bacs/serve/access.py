@@ -15,7 +15,6 @@ from bacs.serve.refusal import Refused
 OPEN = ("/v2/health/live", "/v2/health/ready")
 """What answers without a token, so that a supervisor needs none. It says yes or no, and nothing else."""
 
-COOKIE = "bacs"
 SHORTEST = 16
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -33,20 +32,25 @@ class Access:
         return hmac.compare_digest(given.encode(), self.token.encode())
 
     @property
-    def cookie(self) -> str:
-        """What a browser that has shown the token shows afterwards; the token cannot be found from it."""
-        return hmac.new(self.token.encode(), b"bacs serve page", hashlib.sha256).hexdigest()
+    def cookie(self) -> tuple[str, str]:
+        """Name and value of what a browser that has shown the token shows afterwards; neither gives it away.
+
+        Browsers do not tell the ports of a machine apart: two services must not write to one name.
+        """
+        digest = hmac.new(self.token.encode(), b"bacs serve page", hashlib.sha256).hexdigest()
+        return f"bacs-{digest[:8]}", digest[8:]
 
     def admits(self, headers: Mapping[str, str]) -> bool:
         """Whether the request shows the token, or the cookie of a browser that has."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.knows(given.strip())
+        name, value = self.cookie
         try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            morsel = SimpleCookie(headers.get("cookie", "")).get(name)
         except CookieError:
             return False
-        return morsel is not None and hmac.compare_digest(morsel.value.encode(), self.cookie.encode())
+        return morsel is not None and hmac.compare_digest(morsel.value.encode(), value.encode())
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Raises a Refused unless this request may go on."""

@@ -21,7 +21,7 @@ from bacs.serve.service import Service
 LOG = logging.getLogger("bacs.serve")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with none at all, browsers hide the origin of our own form too
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",

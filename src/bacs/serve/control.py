@@ -6,7 +6,6 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from bacs.serve.access import COOKIE
 from bacs.serve.page import login_page
 from bacs.serve.plain import ERRORS
 from bacs.serve.service import Service
@@ -64,7 +63,7 @@ def routes(service: Service) -> APIRouter:
         if not service.access.knows(given):
             return login_page("That is not the token.")
         response = RedirectResponse("/", 303)
-        response.set_cookie(COOKIE, service.access.cookie, httponly=True, samesite="strict", path="/")
+        response.set_cookie(*service.access.cookie, httponly=True, samesite="strict", path="/")
         return response
 
     return router
