@@ -77,11 +77,18 @@ export function makeChart(spec, holder) {
     }
     const labels = end - first < 2 ? [[first, "start"]] : [[first, "start"], [(first + end) / 2, "middle"], [end, "end"]];
     for (const [time, anchor] of labels) element("text", {x: x(time), y: HEIGHT - 5, "text-anchor": anchor}, svg, clock(time));
+    // Decisions that fall together on the axis share one line and one label.
+    const groups = [];
     for (const decision of decisions) {
       if (decision.time === null || decision.time < first || decision.time > end + 2) continue;
-      const at = x(Math.min(decision.time, end));
-      element("line", {class: "decision", x1: at, x2: at, y1: TOP - 4, y2: HEIGHT - BOTTOM}, svg);
-      element("text", {class: "decision-number", x: at, y: TOP - 6, "text-anchor": "middle"}, svg, decision.number);
+      const at = x(Math.min(decision.time, end)), before = groups.at(-1);
+      if (before && at - before.at < 18) before.last = decision.number;
+      else groups.push({at, first: decision.number, last: decision.number});
+    }
+    for (const group of groups) {
+      element("line", {class: "decision", x1: group.at, x2: group.at, y1: TOP - 4, y2: HEIGHT - BOTTOM}, svg);
+      const label = group.first === group.last ? group.first : `${group.first}–${group.last}`;
+      element("text", {class: "decision-number", x: group.at, y: TOP - 6, "text-anchor": "middle"}, svg, label);
     }
     for (const curve of spec.curves) {
       const style = `--own: var(--${curve.colour})`;

@@ -60,7 +60,7 @@ function described(what) {
   return Object.entries(what).map(([name, change]) => {
     const words = name.replaceAll("_", " ");
     const short = value => typeof value === "number" ? number(value) : `${value ?? "none"}`;
-    return Array.isArray(change) && change.length === 2 ? `${words}: ${short(change[0])} → ${short(change[1])}` : `${words}: ${[change].flat().join(", ")}`;
+    return Array.isArray(change) && change.length === 2 && name !== "reset" ? `${words}: ${short(change[0])} → ${short(change[1])}` : `${words}: ${[change].flat().join(", ")}`;
   }).join("; ");
 }
 

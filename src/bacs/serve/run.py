@@ -125,6 +125,8 @@ def make_server(service: Service, *, on_ready: Callable[[], Any] = lambda: None)
         log_config=None,
         access_log=False,
         server_header=False,
+        # A client that finds its connection closed in the very moment of a request sees a failure: idle ones stay long.
+        timeout_keep_alive=int(service.limits.max_seconds) + 1,
         timeout_graceful_shutdown=int(2 * service.limits.max_seconds) + 1,
     )
     return SignalledServer(config, service, on_ready)
