@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import OmitArgPrefixes, Positional
 
-from bacs.cli.adapt import check_abstaining
-from bacs.cli.source import check_settings, method_for, opened
+from bacs.cli.adapt import Wishes
+from bacs.cli.settings import check_abstaining, check_chosen
+from bacs.cli.source import method_for, opened
 from bacs.errors import RunError
 from bacs.methods import METHODS, Stream
 from bacs.methods.catalogue import find
@@ -58,7 +59,7 @@ def serve(
     coverage: float | None = None,
     accuracy: float | None = None,
     learning_rate: float = 1e-3,
-    posterior_weight: float = 1e-4,
+    posterior_weight: float | None = None,
     batch_weight: float | None = None,
     statistics: str = "source",
     temperature: float | Literal["agreement"] | None = None,
@@ -87,7 +88,8 @@ def serve(
         coverage: Share of the images to answer for, 0.9 if not given; abstain is said of the least confident others.
         accuracy: Abstain as often as it takes for the others to reach this accuracy, by estimate.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights.
+        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, for a
+            Fisher posterior what bacs posterior printed.
         batch_weight: Share of the batch in batch norm's statistics, 0 (source) to 1; by default the method's own.
         statistics: What the other share comes from: source, or running averages that follow the images.
         temperature: Of the predictions; agreement chooses it without labels.
@@ -111,19 +113,20 @@ def serve(
     method = method_for(run) if method is None else find(method)[0]
     settings = Settings(
         learning_rate=learning_rate,
-        posterior_weight=posterior_weight,
+        posterior_weight=Settings().posterior_weight if posterior_weight is None else posterior_weight,
         batch_weight=batch_weight,
         statistics=statistics,
         temperature=temperature,
     )
-    check_settings(method, settings)
+    check_chosen(method, settings)
     honest = METHODS[method].chooses or temperature == AGREEMENT
     check_abstaining(coverage, accuracy, honest=honest)
     keeper = State(state, save_every=save_every)
     sock = running.listen(address.host, address.port)
     logs.write_json_lines()
     with sock, keeper.owned():
-        stream = opened(run, method, settings, online=True, device=device, size=size, model=model)
+        where: dict[str, Any] = {"device": device, "size": size, "model": model, "posterior_weight": posterior_weight}
+        stream, _ = opened(Wishes(run, (), Path(), online=True, **where), method, settings)
         assert isinstance(stream, Stream)
         stream, frozen = begun(stream, keeper, model=model)
         service = running.make_service(

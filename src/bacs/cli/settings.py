@@ -58,9 +58,7 @@ def _tables(file: Path) -> dict[str, dict[str, Any]]:
 
 def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
     """Raises for what contradicts itself or cannot be, before anything is read."""
-    if METHODS[method].chooses:
-        plain = Settings().as_json()
-        check_taken({name: value for name, value in settings.as_json().items() if value != plain[name]})
+    check_chosen(method, settings)
     check_epochs(w.epochs)
     if w.online and w.epochs != 1:
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {w.epochs}")
@@ -72,19 +70,27 @@ def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
             raise ValueError(f"{name} must be at least 1, got {value}")
     if not w.images:
         raise ValueError("IMAGES must name a folder, a glob, pictures or an array file, got nothing")
-    check_abstaining(w, honest=METHODS[method].chooses or settings.temperature == AGREEMENT)
+    honest = METHODS[method].chooses or settings.temperature == AGREEMENT
+    check_abstaining(w.coverage, w.accuracy, honest=honest)
     check_out(w.out, overwrite=w.overwrite)
     check_save(w.save, w.run, overwrite=w.overwrite)
 
 
-def check_abstaining(w: Wishes, *, honest: bool) -> None:
+def check_chosen(method: str, settings: Settings) -> None:
+    """Raises if something is given that `auto` chooses."""
+    if METHODS[method].chooses:
+        plain = Settings().as_json()
+        check_taken({name: value for name, value in settings.as_json().items() if value != plain[name]})
+
+
+def check_abstaining(coverage: float | None, accuracy: float | None, *, honest: bool) -> None:
     """Raises for wishes that contradict each other, or that ask for more than the probabilities say."""
-    if w.coverage is not None:
-        check_coverage(w.coverage)
-    if w.accuracy is None:
+    if coverage is not None:
+        check_coverage(coverage)
+    if accuracy is None:
         return
-    check_accuracy(w.accuracy)
-    if w.coverage is not None:
+    check_accuracy(accuracy)
+    if coverage is not None:
         raise ValueError("coverage must be left out with accuracy, which decides how many images are answered for")
     if not honest:
         raise ValueError(

@@ -14,7 +14,7 @@ from bacs.parameters import batch_norm_layers
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0)
 ANCHOR = 0.25
 MIXED = 0.7
-"""Classes are mixed if the anchor counts at least this part of what equally frequent ones would give."""
+"""Classes are mixed if at least this part of what equally frequent ones would give is counted."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Candidate:
 
     batch_weight: float
     agreement: float
-    drift: float
+    collapse: float
     score: float
     counted_classes: float
     confidence: float
@@ -63,7 +63,7 @@ def candidates_of(found: Mapping[float, Seen]) -> tuple[Candidate, ...]:
         Candidate(
             weight,
             seen.agreement,
-            probing.drift(seen, anchor),
+            probing.collapse(seen, anchor),
             probing.score(seen, anchor),
             seen.counted_classes,
             seen.confidence,
@@ -89,7 +89,7 @@ def pick(found: Mapping[float, Seen], *, mirrored: bool) -> Picked:
     return Picked(
         weight,
         f"{weight:g} of batch statistics: {who} agree in {100 * best.agreement:.1f} % instead of "
-        f"{100 * source.agreement:.1f} %",
+        f"{100 * source.agreement:.1f} %, on {best.counted_classes:.1f} classes instead of {source.counted_classes:.1f}",
     )
 
 
@@ -97,6 +97,11 @@ def possible_classes(ensemble: Ensemble, classes: int) -> int:
     return classes if ensemble.class_mask is None else int(ensemble.class_mask.sum())
 
 
-def classes_mix(anchor: Seen, possible: int) -> bool:
-    """Whether images are of about all classes that there could be, as counted under the anchor."""
-    return anchor.counted_classes >= MIXED * probing.even(anchor.labels.shape[1], possible)
+def counted_at(found: Mapping[float, Seen], batch_weight: float) -> Seen:
+    """Where classes are counted: under the chosen share, but not under less than the anchor."""
+    return found[max(ANCHOR, batch_weight)]
+
+
+def part_of_even(seen: Seen, possible: int) -> float:
+    """The counted classes, as a part of what equally frequent ones would give."""
+    return seen.counted_classes / probing.even(seen.labels.shape[1], possible)

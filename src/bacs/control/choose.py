@@ -12,7 +12,7 @@ from typing import Any
 from bacs import inputs
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
-from bacs.control.candidates import ANCHOR, Candidate
+from bacs.control.candidates import Candidate
 from bacs.control.probe import Seen
 from bacs.control.steps import ENOUGH, arguments_for
 from bacs.ensemble import Ensemble, check_ensemble
@@ -36,10 +36,10 @@ class Choice:
     seen: dict[float, Seen] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
-        head = "batch weight  agreement  drift  score  counted classes  confidence"
+        head = "batch weight  agreement  collapse  score  counted classes  confidence"
         rows = [
             f"{'>' if row.batch_weight == self.batch_weight else ' '} {row.batch_weight:<11g} {row.agreement:>9.3f}"
-            f" {row.drift:>6.3f} {row.score:>6.3f} {row.counted_classes:>16.2f} {row.confidence:>11.3f}"
+            f" {row.collapse:>9.3f} {row.score:>6.3f} {row.counted_classes:>16.2f} {row.confidence:>11.3f}"
             for row in self.candidates
         ]
         return "\n".join([*self.reasons, head, *rows] if rows else self.reasons)
@@ -82,7 +82,7 @@ def choose(
     weight, reason = trying.pick(found, mirrored=mirrored)
     total = inputs.count(images)
     steps = max(1, round(epochs * total / batch_size))
-    adapts, why = _weights(ensemble, found[ANCHOR], weight, total)
+    adapts, why = _weights(ensemble, trying.counted_at(found, weight), weight, total)
     return Choice(
         weight,
         adapts,
@@ -99,11 +99,11 @@ def _leave(reason: str, count: int) -> Choice:
     return Choice(0.0, False, {}, (), (reason,), count, False)
 
 
-def _weights(ensemble: Ensemble, anchor: Seen, batch_weight: float, total: int) -> tuple[bool, str]:
+def _weights(ensemble: Ensemble, seen: Seen, batch_weight: float, total: int) -> tuple[bool, str]:
     """Whether weights are adapted, and why."""
-    possible = trying.possible_classes(ensemble, anchor.classes)
-    counted = f"{anchor.counted_classes:.1f} of {possible}"
-    if not trying.classes_mix(anchor, possible):
+    possible = trying.possible_classes(ensemble, seen.classes)
+    counted = f"{seen.counted_classes:.1f} of {possible}"
+    if trying.part_of_even(seen, possible) < trying.MIXED:
         return False, f"few classes ({counted}): weights stay as they are"
     if total < ENOUGH:
         return False, f"{total} images are too few to adapt weights"

@@ -1,13 +1,15 @@
 """What an ensemble shows of itself on a probe of the images, and how that is scored.
 
-The score is agreement, held back by drift:
+The score is agreement, held back by collapse:
 
-    score = agreement - PENALTY * KL( shares || shares of the anchor )
+    score = agreement - PENALTY * max(0, log( classes counted under the anchor / classes counted ))
 
 Agreement alone is fooled by collapse: members that call everything a frog agree. Agreement beyond chance is fooled by
 the opposite, a folder that does hold one class. What tells the two apart is whether the classes stay when statistics
 change a little: under a small share of batch statistics (the anchor) a folder of trucks is still mostly trucks, and a
-collapse has spread over all classes. So candidates pay for predicting other classes than the anchor does.
+collapse has spread over more classes. So candidates pay for naming fewer classes than the anchor does. For naming more
+they pay nothing: where that is wrong, members stop to agree, and where a shift is so strong that the anchor has
+collapsed too, it is right.
 """
 
 import math
@@ -26,7 +28,7 @@ from bacs.ensemble import Ensemble
 from bacs.inputs import Images, PerMember
 from bacs.predictive import Predictive
 
-PENALTY = 0.2
+PENALTY = 0.1
 NEAR_COPIES = 0.998
 """Members that agree more often than this on every candidate are near copies: their agreement tells nothing."""
 
@@ -92,15 +94,14 @@ def can_be_mirrored(probe: Images) -> bool:
     return batch.ndim == 4 and (batch.is_floating_point() or batch.dtype == torch.uint8)
 
 
-def drift(seen: Seen, anchor: Seen) -> float:
-    """KL( shares || shares of the anchor ) in nats; a class that the anchor never names counts as half an image."""
-    held = anchor.shares + 0.5 / anchor.labels.shape[1]
-    return float(torch.special.xlogy(seen.shares, seen.shares / (held / held.sum())).sum())
+def collapse(seen: Seen, anchor: Seen) -> float:
+    """max(0, log( counted classes of the anchor / counted classes )), in nats: what is lost, and never what is won."""
+    return max(0.0, math.log(anchor.counted_classes / seen.counted_classes))
 
 
 def score(seen: Seen, anchor: Seen) -> float:
-    """Agreement less PENALTY times drift."""
-    return seen.agreement - PENALTY * drift(seen, anchor)
+    """Agreement less PENALTY times collapse."""
+    return seen.agreement - PENALTY * collapse(seen, anchor)
 
 
 def gain(seen: Seen, anchor: Seen, over: Seen) -> tuple[float, float]:

@@ -113,7 +113,7 @@ class AutoStream(Stream):
             self._looks.pop(0)
         window = self._window()
         picked = trying.pick(window, mirrored=self._mirrored)
-        mixed, counted = self._classes()
+        mixed, counted = self._classes(picked.batch_weight)
         if picked.batch_weight > 0 and mixed and self._settled >= FIRST and not self._refused:
             if not self.adapts:
                 self._own = []
@@ -174,12 +174,12 @@ class AutoStream(Stream):
     def _window(self) -> dict[float, Seen]:
         return {r: probing.join([look[r] for look in self._looks]) for r in WEIGHTS}
 
-    def _classes(self) -> tuple[bool, str]:
+    def _classes(self, batch_weight: float) -> tuple[bool, str]:
         """Whether batches are of mixed classes: each by itself, for a window of many may be of sorted ones."""
-        anchors = [look[ANCHOR] for look in self._looks]
-        possible = trying.possible_classes(self.source, anchors[0].classes)
-        parts = [seen.counted_classes / probing.even(seen.labels.shape[1], possible) for seen in anchors]
-        mean = sum(seen.counted_classes for seen in anchors) / len(anchors)
+        batches = [trying.counted_at(look, batch_weight) for look in self._looks]
+        possible = trying.possible_classes(self.source, batches[0].classes)
+        parts = [trying.part_of_even(seen, possible) for seen in batches]
+        mean = sum(seen.counted_classes for seen in batches) / len(batches)
         return sum(parts) / len(parts) >= MIXED, f"{mean:.1f} of {possible} in a batch"
 
     def describe_state(self) -> dict[str, Any]:

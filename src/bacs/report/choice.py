@@ -18,7 +18,7 @@ def choice_plot(choice: Choice) -> "Figure":
     shares = [row.batch_weight for row in choice.candidates]
     upper.plot(shares, [row.agreement for row in choice.candidates], "o--", color=INK, label="agreement", linewidth=1)
     scores = [row.score for row in choice.candidates]
-    upper.plot(shares, scores, "o-", color=colour("auto"), label="score: agreement less drift", linewidth=1.6)
+    upper.plot(shares, scores, "o-", color=colour("auto"), label="score: agreement less collapse", linewidth=1.6)
     for axes in (upper, lower):
         axes.axvline(choice.batch_weight, color=colour("auto"), alpha=0.35, linewidth=6, zorder=0)
     upper.set_ylabel("share of images")
