@@ -88,8 +88,8 @@ def pick(found: Mapping[float, Seen], *, mirrored: bool) -> Picked:
         )
     return Picked(
         weight,
-        f"{weight:g} of batch statistics: {who} agree in {100 * best.agreement:.1f} % instead of "
-        f"{100 * source.agreement:.1f} %, on {best.counted_classes:.1f} classes instead of {source.counted_classes:.1f}",
+        f"{weight:g} of batch statistics: {who} agree in {100 * best.agreement:.1f} % (naming "
+        f"{best.counted_classes:.1f} classes) instead of {100 * source.agreement:.1f} % ({source.counted_classes:.1f})",
     )
 
 
