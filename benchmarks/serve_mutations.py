@@ -132,8 +132,10 @@ def main():
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--patience", type=float, default=1.0, help="seconds to wait for an answer before leaving")
     options = parser.parse_args()
-    counts, faults = attack(options.port, options.model, options.size, options.requests, options.seed)
+    aim = options.port, options.model, options.size
+    counts, faults = attack(*aim, options.requests, options.seed, options.patience)
     for status, count in sorted(counts.items(), key=lambda pair: pair[0] or 0):
         print("no answer" if status is None else status, count)
     for fault in faults[:20]:

@@ -45,6 +45,7 @@ class Page:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setScrollbarsHidden", hidden=True)  # they would be cut off from the width of screenshots
 
     def __enter__(self) -> "Page":
         return self
@@ -98,7 +99,6 @@ class Page:
 
     def screenshot(self, file: Path) -> None:
         """A PNG of the whole page, beyond what the window shows."""
-        self.call("Emulation.setScrollbarsHidden", hidden=True)
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)

@@ -189,3 +189,15 @@ def test_several_forms_at_once_are_served_one_after_another():
         status, _, told = running.ask("POST", "/predict", *mixed)
     assert status == 422
     assert "one size" in json.loads(told)["error"]
+
+
+def test_health_tells_ready_from_alive():
+    """Without the thread that owns the stream nothing can be answered, though the process is there."""
+    with Running(bacs.stream(served_ensemble(), "vanilla")) as running:
+        assert running.ask("GET", "/v2/health/ready")[0] == 200
+        running.service.queue.close()
+        running.service.worker.join()
+        assert running.ask("GET", "/v2/health/live")[0] == 200
+        assert running.ask("GET", "/v2/health/ready")[0] == 503
+        status, headers, _ = running.ask("POST", "/predict", *multipart([encoded(pixels(1)[0])]))
+        assert (status, headers["retry-after"]) == (503, "10")
