@@ -69,10 +69,11 @@ class Tally:
         self.latencies = []
 
 
-async def client(port, bodies, tally, until, pace, first, expected):
+async def client(port, bodies, tally, until, pace, number, clients, expected):
     """Sends one request after the other, or at a pace (seconds from one to the next)."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    number, due = first, time.monotonic()
+    due = time.monotonic() + pace * number / clients  # at a pace, clients come evenly and not all at once
+    number *= 7919
     try:
         while time.monotonic() < until and tally.sent < MOST:
             if pace:
@@ -98,7 +99,7 @@ async def client(port, bodies, tally, until, pace, first, expected):
 async def phase(port, bodies, clients, seconds, pace=0.0, expected=1):
     tally, began = Tally(), time.monotonic()
     until = began + seconds
-    tasks = [client(port, bodies, tally, until, pace, i * 7919, expected) for i in range(clients)]
+    tasks = [client(port, bodies, tally, until, pace, i, clients, expected) for i in range(clients)]
     results = await asyncio.gather(*tasks, return_exceptions=True)
     for error in (result for result in results if isinstance(result, BaseException)):
         print("a client failed:", repr(error))

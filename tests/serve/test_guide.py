@@ -1,5 +1,6 @@
 """Every curl command of docs/serve.md and of the README's section works as printed, against a service."""
 
+import json
 import re
 import shlex
 import shutil
@@ -7,6 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pages import with_table
+from serve_table import markdown
 
 import bacs
 from serving import TOKEN, Running, served_ensemble
@@ -49,3 +52,10 @@ def test_the_picture_is_the_first_ankle_boot_that_ships():
     first = int(np.flatnonzero(np.asarray(shipped.labels) == 9)[0])
     with Image.open(ROOT / "docs" / "figures" / "ankle-boot.png") as picture:
         np.testing.assert_array_equal(np.asarray(picture), np.asarray(shipped.images[first])[..., 0])
+
+
+def test_the_table_is_the_records():
+    page = TEXTS["docs/serve.md"]
+    record = json.loads((ROOT / "results" / "serve" / "load.json").read_text())
+    assert record["failed"] == 0
+    assert with_table(page, "serve load", markdown(record)) == page

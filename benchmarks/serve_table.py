@@ -1,0 +1,36 @@
+"""The table of docs/serve.md, from what `benchmarks/serve_load.py --record results/serve/load.json` kept.
+
+python benchmarks/serve_table.py
+"""
+
+import json
+import statistics
+
+from pages import ROOT, write_table
+
+LATENCIES = ("half_load_latency_seconds", "full_load_latency_seconds")
+
+
+def markdown(record):
+    """One line for each figure."""
+    service, loop = record["service_images_per_second"], record["loop_images_per_second"]
+    memory, half, full = (record[name] for name in ("memory_megabytes", *LATENCIES))
+    rows = [
+        ("requests, of them failed", f"{record['requests']:,}, {record['failed']}"),
+        ("images a second, service, by round", ", ".join(f"{value:.1f}" for value in service)),
+        ("images a second, the stream in a loop, by round", ", ".join(f"{value:.1f}" for value in loop)),
+        ("ratio, by round", ", ".join(f"{own / other:.2f}" for own, other in zip(service, loop, strict=True))),
+        ("ratio of the medians", f"{statistics.median(service) / statistics.median(loop):.2f}"),
+        ("latency at full load, median and 99 %", f"{full['p50']:.2f} s, {full['p99']:.2f} s"),
+        ("latency at half of that load, median and 99 %", f"{half['p50']:.2f} s, {half['p99']:.2f} s"),
+        ("memory, before and after each round", ", ".join(f"{value:.0f}" for value in memory) + " MB"),
+    ]
+    return ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+
+
+def main():
+    write_table("docs/serve.md", "serve load", markdown(json.loads((ROOT / "results/serve/load.json").read_text())))
+
+
+if __name__ == "__main__":
+    main()
