@@ -233,7 +233,7 @@ class TestFiles:
         with pytest.raises(ValueError, match=r"out must end in .parquet, .csv, .jsonl, got .*a\.xlsx"):
             table.write(tmp_path / "a.xlsx")
         (tmp_path / "a.csv").write_text("precious")
-        with pytest.raises(ValueError, match=r"a\.csv exists: overwrite replaces it"):
+        with pytest.raises(ValueError, match=r"a\.csv exists: overwrite=True"):
             table.write(tmp_path / "a.csv")
         assert (tmp_path / "a.csv").read_text() == "precious"
         table.write(tmp_path / "a.csv", overwrite=True)

@@ -62,5 +62,5 @@ def test_relative_links_lead_somewhere(file):
 
 def test_the_demo_table_is_the_records():
     lines = markdown(json.loads((ROOT / "results" / "demo" / "records.json").read_text()))
-    assert len(lines) == 2 + 10
+    assert len(lines) == 2 + 12
     assert with_table(README, "demo", lines) == README
