@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=25000, help="training images, the first of the set")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--learning-rate", type=float, default=0.01)
+    parser.add_argument("--seed", type=int, default=0, help="order of the images")
     parser.add_argument("--augment", action="store_true", help="shift and mirror the images, as in training")
     options = parser.parse_args()
     train = bacs.data.load("cifar10", split="train", data_dir=options.data_dir)
@@ -43,6 +44,7 @@ def main() -> None:
                 labels,
                 steps=options.steps,
                 learning_rate=options.learning_rate,
+                seed=options.seed,
                 augment=PadCropFlip() if options.augment else Identity(),
             )
         )

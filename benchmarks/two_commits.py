@@ -137,7 +137,16 @@ def commands(old: Path, new: Path, turns: int) -> dict:
         order = [("old", old), ("new", new)]
         for _ in range(turns):
             for name, tree in order:
-                words = ["adapt", f"{folder}/run", f"{folder}/pictures.npy", "--out", f"{folder}/t.csv", "--overwrite"]
+                words = [
+                    "adapt",
+                    f"{folder}/run",
+                    f"{folder}/pictures.npy",
+                    "--out",
+                    f"{folder}/t.csv",
+                    "--overwrite",
+                    "--method",
+                    "bacs",
+                ]
                 began = time.perf_counter()
                 subprocess.run(
                     [sys.executable, "-c", COMMAND, *words],
