@@ -121,12 +121,16 @@ def test_where_nothing_can_be_asked_it_predicts_as_it_is(ensemble):
     assert one.step(points[:1]).shape == (1, CLASSES)
 
 
-def test_a_single_network_asks_mirrored_pictures():
+def test_a_single_network_asks_mirrored_pictures(monkeypatch):
+    asked = []
+    monkeypatch.setattr("bacs.control.probe.mirror", lambda probe: asked.append(probe) or probe.flip(-1))
     images = torch.randn(128, 3, 12, 12, generator=torch.Generator().manual_seed(0))
     stream = bacs.stream(bacs.Ensemble([small_member()]), "auto")
     for part in images.split(32):
         p = stream.step(part)
     torch.testing.assert_close(p.sum(dim=1), torch.ones(32))
+    assert len(asked) == 4 * 5  # every batch of the first 256 images, under every share
+    assert torch.equal(asked[0], images[:32])
 
 
 def test_what_it_chooses_is_not_given(ensemble):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from bacs.inputs import PerMember
 from bacs.methods import live
 from bacs.methods.catalogue import METHODS, Method, find
 from bacs.methods.moved import posterior_deviations
+from bacs.methods.observed import Event, Observed
 from bacs.methods.prepare import check_choice, groups_of, mover_for, with_class_mask, working_copy
 from bacs.methods.recent import Recent
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
@@ -26,33 +27,6 @@ from bacs.temperature import tempered
 from bacs.threads import Threads, safe
 
 PARTS = ("weights", "statistics", "optimizer")
-
-
-class Observed(NamedTuple):
-    """What the last step saw, without labels, and how it was taken."""
-
-    step: int  # how many were taken, this one included
-    images: int
-    agreement: float | None  # these as in `bacs.agreement.Figures`
-    vote_agreement: float | None
-    beyond_chance: float | None
-    confidence: float
-    predictive_entropy: float
-    expected_entropy: float
-    effective_classes: float
-    counted_classes: float
-    moved: tuple[float | None, ...]  # each member's distance from home, in posterior deviations
-    batch_weight: float
-    learning_rate: float
-    posterior_weight: float
-
-
-class Event(NamedTuple):
-    """A decision: after which step, what became of what, and why."""
-
-    step: int
-    what: dict[str, Any]
-    reason: str
 
 
 class Stream:
