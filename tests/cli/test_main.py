@@ -1,6 +1,7 @@
 """The command itself: help, exit codes, errors of one line."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bacs
-from bacs import cli
+from bacs import cli, toml
 from bacs.errors import DataError
 from small import small_member
 from sweep_records import make_record, write_sweep
@@ -70,6 +71,19 @@ def test_recipes_are_listed_shown_and_taken_by_name(capsys, tmp_path, monkeypatc
     assert (code, "did you mean 'cifar10-c-small'?" in err) == (1, True)
     code, _, err = run(capsys, "sweep", "fashion-mnist-small", "--run", "r", "--out", "o")
     assert (code, "this is a recipe for bacs train, not for bacs sweep" in err) == (1, True)
+
+
+def test_every_recipe_that_a_page_names_is_there():
+    root = Path(__file__).parents[2]
+    named = [
+        (file.name, verb, word)
+        for file in (root / "README.md", *sorted((root / "docs").glob("*.md")))
+        for verb, word in re.findall(r"bacs (train|sweep|tune) ([\w.-]+) +--", file.read_text())
+        if word not in ("RECIPE", "recipe.toml", "mine.toml") and not word.startswith("-")
+    ]
+    assert len(named) > 15
+    wrong = [each for each in named if each[2] not in toml.shipped() or toml.verb_of(toml.read(each[2])) != each[1]]
+    assert wrong == []
 
 
 def test_completion_knows_verbs_and_flags(capsys):
