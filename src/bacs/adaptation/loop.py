@@ -38,9 +38,8 @@ class Mover:
     seed: int = 0
     steps: int = 0
 
-    def see(self, batch: Tensor) -> Seen:
+    def see(self, inputs: Tensor) -> Seen:
         """What the objective may look at. Nothing has changed when this raises."""
-        inputs = self.prepare(batch)
         with torch.set_grad_enabled(self.descent is not None):
             logits = self._forward(inputs)
             if "view" not in self.needs:
@@ -63,7 +62,10 @@ class Mover:
 def step(group: Sequence[Mover], batches: Sequence[Tensor], threads: Threads | None = None) -> list[Tensor]:
     """The logits of every member for its batch, from before the step that it then takes."""
     run = map if threads is None else threads.map
-    seen = list(run(lambda pair: pair[0].see(pair[1]), list(zip(group, batches, strict=True))))
+    # The inputs live until the step is over. If they went with the forward pass, the C library would give a worker's
+    # memory back after every step and ask for it anew: a fifth more time for members side by side.
+    inputs = list(run(lambda pair: pair[0].prepare(pair[1]), list(zip(group, batches, strict=True))))
+    seen = list(run(lambda pair: pair[0].see(pair[1]), list(zip(group, inputs, strict=True))))
     own = [each.logits.detach() for each in seen]
     if "peers" in group[0].needs:
         seen = [each._replace(peers=torch.stack([*own[:place], *own[place + 1 :]])) for place, each in enumerate(seen)]
