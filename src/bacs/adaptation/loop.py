@@ -59,14 +59,21 @@ class Mover:
         return forward(self.model, inputs, self.class_mask, compiled=self.compiled)
 
 
-def step(group: Sequence[Mover], batches: Sequence[Tensor], threads: Threads | None = None) -> list[Tensor]:
-    """The logits of every member for its batch, from before the step that it then takes."""
+Permit = Callable[[list[Tensor]], bool]  # the members' logits of a batch -> whether they may move on it
+
+
+def step(
+    group: Sequence[Mover], batches: Sequence[Tensor], threads: Threads | None = None, permit: Permit | None = None
+) -> list[Tensor]:
+    """The logits of every member for its batch, from before the step that it then takes, if it is permitted."""
     run = map if threads is None else threads.map
     # The inputs live until the step is over. If they went with the forward pass, the C library would give a worker's
     # memory back after every step and ask for it anew: a fifth more time for members side by side.
     inputs = list(run(lambda pair: pair[0].prepare(pair[1]), list(zip(group, batches, strict=True))))
     seen = list(run(lambda pair: pair[0].see(pair[1]), list(zip(group, inputs, strict=True))))
     own = [each.logits.detach() for each in seen]
+    if permit is not None and not permit(own):
+        return own
     if "peers" in group[0].needs:
         seen = [each._replace(peers=torch.stack([*own[:place], *own[place + 1 :]])) for place, each in enumerate(seen)]
     list(run(lambda pair: pair[0].move(pair[1]), list(zip(group, seen, strict=True))))

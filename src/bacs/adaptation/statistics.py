@@ -120,6 +120,47 @@ def keep_running(model: nn.Module) -> None:
             mixing.used = None
 
 
+Mixtures = list[tuple[Tensor, Tensor]]  # mean and variance of every batch-norm layer
+
+
+@torch.no_grad()
+def mixtures_of(model: nn.Module, batch_weight: float, inputs: Tensor) -> Mixtures:
+    """What every layer normalises these inputs by, under this share of the batch."""
+    found = []
+    with using(model, Statistics(batch_weight, "running")):  # which keeps what it used
+        model(inputs)
+        for layer in batch_norm_layers(model):
+            mixing = _mixing(layer)
+            assert mixing is not None
+            assert mixing.used is not None
+            found.append(mixing.used)
+    return found
+
+
+def reference_of(model: nn.Module) -> Mixtures:
+    """The running averages that every layer has."""
+    found = []
+    for layer in batch_norm_layers(model):
+        assert layer.running_mean is not None
+        assert layer.running_var is not None
+        found.append((layer.running_mean, layer.running_var))
+    return found
+
+
+@contextmanager
+def normalising_by(model: nn.Module, mixtures: Mixtures) -> Iterator[None]:
+    """These means and variances for a while, whatever the batch: so that batches of one image work."""
+    layers, before = batch_norm_layers(model), reference_of(model)
+    with using(model, SOURCE):
+        try:
+            for layer, (mean, variance) in zip(layers, mixtures, strict=True):
+                layer.running_mean, layer.running_var = mean, variance
+            yield
+        finally:
+            for layer, (mean, variance) in zip(layers, before, strict=True):
+                layer.running_mean, layer.running_var = mean, variance
+
+
 @torch.no_grad()
 def accumulate(model: nn.Module, inputs: Iterable[Tensor]) -> None:
     """Replaces the running statistics by their average over `inputs`, weighted by batch size.

@@ -11,7 +11,7 @@ from bacs import checkpoints, posteriors
 from bacs.adaptation.statistics import Statistics
 from bacs.agreement import Reference
 from bacs.architecture import Architecture, ModelSource, build
-from bacs.control import AutoStream
+from bacs.control import GuardedStream
 from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member, untied
 from bacs.errors import CheckpointError
@@ -43,10 +43,10 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
             if place is not None:
                 Place(device=str(place)).check()
             how = {"compiled": about.get("compile", False), "seed": about.get("seed", 0)}
+            kind = Stream
             if "watch" in about:
-                stream = AutoStream(ensemble, place, **how)
-            else:
-                stream = Stream(ensemble, start["method"], Settings(**start["settings"]), place, **how)
+                kind, how = GuardedStream, how | {name: about["watch"][name] for name in ("guard", "chooses")}
+            stream = kind(ensemble, start["method"], Settings(**start["settings"]), place, **how)
             stream.resume(about, tensors)
             return stream
     except KeyError as error:

@@ -1,18 +1,34 @@
-"""`bacs.stream`: by a method with its settings, or by what the images call for."""
+"""`bacs.stream`: by a method with its settings, or by what the images call for; watched by a guard, or not."""
 
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any
 
 from bacs import methods
-from bacs.control import stream_by_choice
+from bacs.control import guarded, stream_by_choice
 from bacs.ensemble import Ensemble, check_ensemble
 from bacs.methods import Stream
 from bacs.methods.catalogue import Method, find
 
+GUARD = """
+    `guard=True` watches the stream at a cost of about 15 %: it compares adapted weights with the ensemble as it came,
+    holds still when the world changes, goes back where adapting did harm, and gathers batches of fewer than 32 images
+    before it steps on them. 'auto' does so unless told `guard=False`, and then it decides once, on its first images.
+    """
+
 
 @wraps(methods.stream)
-def stream(ensemble: Ensemble, method: str | Method = "bacs", **arguments: Any) -> Stream:
+def stream(ensemble: Ensemble, method: str | Method = "bacs", *, guard: bool | None = None, **arguments: Any) -> Stream:
     check_ensemble(ensemble)
+    if guard is not None and not isinstance(guard, bool):
+        raise ValueError(f"guard must be True, False or None (True for method 'auto' alone), got {guard!r}")
     if find(method)[1].chooses:
-        return stream_by_choice(ensemble, **arguments)
-    return methods.stream(ensemble, method, **arguments)
+        return stream_by_choice(ensemble, **arguments, guard=guard is not False)
+    plain = methods.stream(ensemble, method, **arguments)
+    return guarded(plain) if guard else plain
+
+
+stream.__doc__ = f"{(methods.stream.__doc__ or '').rstrip()}\n{GUARD}"
+_plain = signature(methods.stream)
+_guard = Parameter("guard", Parameter.KEYWORD_ONLY, default=None, annotation="bool | None")
+stream.__signature__ = _plain.replace(parameters=[*_plain.parameters.values(), _guard])  # type: ignore[attr-defined]

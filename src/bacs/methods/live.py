@@ -47,11 +47,11 @@ def take_over(mover: Mover, before: Mover) -> None:
 
 
 @torch.no_grad()
-def go_back(mover: Mover, source: Member, parts: Sequence[str]) -> None:
-    """Returns weights, statistics or the optimiser's memory to what they were at the start."""
+def go_back(mover: Mover, source: Member, parts: Sequence[str], share: float = 1.0) -> None:
+    """Returns weights (a share of their way), statistics or the optimiser's memory to what they were at the start."""
     if "weights" in parts:
         for own, theirs in zip(mover.model.parameters(), source.model.parameters(), strict=True):
-            own.copy_(theirs)
+            own.copy_(theirs) if share == 1 else own.lerp_(theirs.to(own), share)
     if "statistics" in parts:
         pairs = zip(batch_norm_layers(mover.model), batch_norm_layers(source.model), strict=True)
         for own_layer, layer in pairs:

@@ -11,7 +11,7 @@ from torch import Tensor
 from bacs import agreement, checkpoints, inputs
 from bacs.adaptation import loop
 from bacs.adaptation.forward import probabilities
-from bacs.adaptation.loop import Mover
+from bacs.adaptation.loop import Mover, Permit
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import PerMember
@@ -48,24 +48,27 @@ class Stream:
         self.device, self.compiled, self.seed = device, compiled, seed
         self.batch_size: int | None = None  # what a folder is cut to; of no use to `step`, and saved for who goes on
         self._turn = RLock()
-        self._start = method, settings
+        self.start = method, settings
         self._written: checkpoints.Entries = {}  # files of the source ensemble, which never change
         self.reset()
 
-    def reset(self, *parts: str, reason: str = "") -> None:
+    def reset(self, *parts: str, share: float = 1.0, reason: str = "") -> None:
         """Back to the start, bit for bit: weights, statistics, the optimiser's memory, and what was changed since.
 
-        With parts named (`weights`, `statistics`, `optimizer`) only these go back, and the stream goes on.
+        With parts named (`weights`, `statistics`, `optimizer`) only these go back, and the stream goes on. Weights may
+        go back a `share` of their way: half of it with 0.5.
         """
         for part in parts:
             if part not in PARTS:
                 raise unknown_name("parts", part, PARTS)
+        if not 0 < share <= 1 or (share < 1 and "weights" not in parts):
+            raise ValueError(f"share must be above 0 and at most 1, and is for 'weights' alone; got {share!r}")
         with self._turn:
             if parts:
                 self._look_back()
                 for mover, member in zip(self._movers, self.source.members, strict=True):
-                    live.go_back(mover, member, parts)
-                self.note({"reset": list(parts)}, reason)
+                    live.go_back(mover, member, parts, share)
+                self.note({"reset": list(parts)} | ({"share": share} if share < 1 else {}), reason)
                 return
             self.steps = 0
             self.history: list[Event] = []
@@ -76,7 +79,7 @@ class Stream:
             self._movers: list[Mover] = []
             self._recent = Recent()
             self._probe: list[Tensor] | None = None  # a few images, to try later choices on
-            self._follow(*self._start)
+            self._follow(*self.start)
 
     def change(self, method: str | Method | None = None, *, reason: str = "", **settings: Any) -> None:
         """Other choices from the next step on: the method, or any argument of `bacs.stream` that is a setting.
@@ -126,29 +129,42 @@ class Stream:
     def step_members(self, batch: Any) -> list[Tensor]:
         """As `step`, with the float64 probabilities of each member apart."""
         with self._turn:
-            views = inputs.views_of(batch, len(self._movers))
-            images = [inputs.checked(torch.as_tensor(view)) for view in views]
-            if self.steps == 0:
-                self._probe = [own[:2] for own in images]
-                self.source.check_batches(self._probe)
-                check_choice(self.source, self._method, self.settings, self._probe)
+            return self._keep(self._answer(self._opened(batch)))
 
-            def step_group(group: list[int]) -> list[Tensor]:
-                movers, batches = [self._movers[i] for i in group], [images[i] for i in group]
-                logits = loop.step(movers, batches, self._threads if len(group) > 1 else None)
-                mask = self.source.class_mask
-                return [probabilities(rows, mask, temperature=warmth).cpu() for rows in logits]
+    def _opened(self, batch: Any) -> list[Tensor]:
+        """The members' images of a batch, checked; the first ones also against the choices."""
+        images = [inputs.checked(torch.as_tensor(view)) for view in inputs.views_of(batch, len(self._movers))]
+        if self.steps == 0:
+            self._probe = [own[:2] for own in images]
+            self.source.check_batches(self._probe)
+            check_choice(self.source, self._method, self.settings, self._probe)
+        return images
 
-            follows = self.settings.temperature == AGREEMENT
-            warmth = 1.0 if follows else self.temperature
-            groups = groups_of(len(self._movers), self._method, self.settings)
-            self._rows = [rows for group in self._threads.map(step_group, groups) for rows in group]
-            if follows:
-                self._recent.add(self._rows, self.source.reference)
-                self._rows = [tempered(rows, self.temperature) for rows in self._rows]
-            self.steps += 1
-            self._observed = None
-            return self._rows
+    def _answer(self, images: list[Tensor], permit: Permit | None = None) -> list[Tensor]:
+        """Each member's probabilities, at temperature 1 where it follows agreement; then all take a step, if permitted.
+
+        Who asks for a permission moves in lockstep: it is given or refused when all have seen the batch.
+        """
+
+        def step_group(group: list[int]) -> list[Tensor]:
+            movers, batches = [self._movers[i] for i in group], [images[i] for i in group]
+            logits = loop.step(movers, batches, self._threads if len(group) > 1 else None, permit)
+            return [probabilities(rows, self.source.class_mask, temperature=warmth).cpu() for rows in logits]
+
+        warmth = 1.0 if self.settings.temperature == AGREEMENT else self.temperature
+        if permit is not None:
+            return step_group(list(range(len(self._movers))))
+        groups = groups_of(len(self._movers), self._method, self.settings)
+        return [rows for group in self._threads.map(step_group, groups) for rows in group]
+
+    def _keep(self, rows: list[Tensor]) -> list[Tensor]:
+        """What is answered, at the temperature of the stream, and remembered as the last step."""
+        if self.settings.temperature == AGREEMENT:
+            self._recent.add(rows, self.source.reference)
+            rows = [tempered(own, self.temperature) for own in rows]
+        self._rows, self._observed = rows, None
+        self.steps += 1
+        return rows
 
     @property
     def temperature(self) -> float:
@@ -173,7 +189,7 @@ class Stream:
     @property
     def begun_with(self) -> str:
         """The method that it was made with."""
-        return find(self._start[0])[0]
+        return find(self.start[0])[0]
 
     def note(self, what: dict[str, Any], reason: str) -> None:
         """Adds a decision to `history`."""
@@ -201,14 +217,14 @@ class Stream:
 
         The ensemble that it began with is written once; later calls leave its files as they are.
         """
-        if METHODS.get(self.method_name) != self._method or not isinstance(self._start[0], str):
+        if METHODS.get(self.method_name) != self._method or not isinstance(self.start[0], str):
             raise ValueError("a stream with a method outside bacs.METHODS cannot be saved: add the method there first")
         with self._turn:
             seen = self.observed
             about = {
                 "method": self.method_name,
                 "settings": self._given.as_json(),
-                "start": {"method": self._start[0], "settings": self._start[1].as_json()},
+                "start": {"method": self.start[0], "settings": self.start[1].as_json()},
                 "steps": self.steps,
                 "device": None if self.device is None else str(self.device),
                 "compile": self.compiled,

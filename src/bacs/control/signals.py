@@ -1,0 +1,72 @@
+"""Whether the world has changed: what is usual for a stream's batches, and how far the next one is from it.
+
+Signals are numbers per image: how far members agree, how sure they are, and of the images themselves their mean, their
+spread and how much neighbours differ. A batch is surprising if the mean of any signal leaves the mean of the last
+batches by SURPRISE standard errors. These come from how much batches differ among themselves, not images: where
+classes arrive in runs, batches differ much, and that is usual then.
+"""
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from bacs.agreement import per_image
+
+NAMES = ("agreement", "confidence", "brightness", "contrast", "roughness")
+SURPRISE = 5.0
+MEMORY = 16
+"""Batches that make up what is usual."""
+
+ENOUGH = 6
+"""Batches before anything can surprise."""
+
+
+def signals_of(images: Tensor, rows: list[Tensor]) -> Float64[Tensor, "signals images"]:
+    """Each signal of each image; one network agrees with itself."""
+    labels = torch.stack([own.argmax(dim=1) for own in rows]).cpu()
+    agreement = per_image(labels) if len(rows) > 1 else torch.ones(len(rows[0]), dtype=torch.float64)
+    confidence = torch.stack(rows).mean(dim=0).max(dim=1).values.double().cpu()
+    return torch.stack([agreement, confidence, *looks_of(images)])
+
+
+def looks_of(images: Tensor) -> list[Float64[Tensor, "images"]]:
+    """Mean, spread and difference of neighbours of each image; zeros of what has no size, as tokens."""
+    if images.dtype != torch.uint8 and not images.is_floating_point():
+        return [torch.zeros(len(images), dtype=torch.float64)] * 3
+    wide = images.detach().cpu().double()
+    flat = wide.flatten(1)
+    across = -2 if images.dtype == torch.uint8 else -1  # NHWC, or NCHW
+    steps = wide.diff(dim=across) if wide.ndim > 2 else flat.diff(dim=1)
+    return [flat.mean(dim=1), flat.std(dim=1, unbiased=False), steps.abs().flatten(1).mean(dim=1)]
+
+
+class Usual:
+    """The means of the last batches."""
+
+    def __init__(self) -> None:
+        self.means: list[Tensor] = []
+
+    def surprise_in(self, signals: Float64[Tensor, "signals images"]) -> str | None:
+        """What left its usual value, in words; None if nothing did."""
+        if len(self.means) < ENOUGH:
+            return None
+        before = torch.stack(self.means)
+        count = len(before)
+        own = signals.var(dim=1) / signals.shape[1] if signals.shape[1] > 1 else torch.zeros(len(signals))
+        # Batches may have been alike by chance, or their values at a bound; then the spread inside of this one counts.
+        spread = torch.maximum(before.var(dim=0), own)
+        jumps = (signals.mean(dim=1) - before.mean(dim=0)) / (spread * (1 + 1 / count)).sqrt().clamp_min(1e-9)
+        place = int(jumps.abs().argmax())
+        if abs(float(jumps[place])) <= SURPRISE:
+            return None
+        was, now = float(before[:, place].mean()), float(signals[place].mean())
+        return f"{NAMES[place]} went from {was:.3g} to {now:.3g} ({abs(float(jumps[place])):.0f} standard errors)"
+
+    def add(self, signals: Float64[Tensor, "signals images"]) -> None:
+        self.means = [*self.means, signals.mean(dim=1)][-MEMORY:]
+
+    def pack(self) -> dict[str, Tensor]:
+        return {"usual": torch.stack(self.means)} if self.means else {}
+
+    def unpack(self, group: dict[str, Tensor]) -> None:
+        self.means = list(group["usual"]) if "usual" in group else []

@@ -1,0 +1,206 @@
+"""A stream that guards itself: it holds still, goes back, sets weights aside and takes them up again, and gathers."""
+
+import copy
+
+import pytest
+import torch
+
+import bacs
+from bacs.control import watch
+from blobs import blobs, shifted
+
+RATE = {"learning_rate": 3e-3, "posterior_weight": 1e-6, "objective": "information_maximisation"}
+
+
+def follow(stream, points, labels, batch=64):
+    """Share of the points that a stream gets right, batch by batch in their order."""
+    steps = [stream.step(part) for part in points.split(batch)]
+    return (torch.cat(steps).argmax(dim=1) == labels).double().mean().item()
+
+
+def rubbish(count, seed=50):
+    return 30 * torch.randn(count, 8, generator=torch.Generator().manual_seed(seed)) - 20
+
+
+def weights_of(stream):
+    return [p.detach().clone() for member in stream.members for p in member.model.parameters()]
+
+
+def same(first, second):
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_without_a_guard_a_stream_is_what_it_was(ensemble):
+    points, _ = blobs(512, 1)
+    plain, told = bacs.stream(ensemble, "bacs", **RATE), bacs.stream(ensemble, "bacs", **RATE, guard=False)
+    for part in shifted(points).split(64):
+        assert torch.equal(plain.step(part), told.step(part))
+    assert type(plain) is type(told) is bacs.Stream
+
+
+def test_a_guarded_method_does_what_it_would_as_long_as_that_does_no_harm(ensemble):
+    points, _ = blobs(1280, 2)
+    plain, watched = bacs.stream(ensemble, "bacs", **RATE), bacs.stream(ensemble, "bacs", **RATE, guard=True)
+    for part in shifted(points).split(64):
+        assert torch.equal(plain.step(part), watched.step(part))
+    assert watched.history == []
+
+
+@pytest.mark.parametrize("method", ["bn", "tent", "bacs"])
+def test_a_guarded_method_is_held_back_on_sorted_streams(ensemble, method):
+    points, labels = blobs(1920, 3)
+    order = labels.argsort(stable=True)
+    points, labels = points[order], labels[order]
+    plain = follow(bacs.stream(ensemble, "vanilla"), points, labels)
+    alone = follow(bacs.stream(ensemble, method), points, labels)
+    watched = follow(bacs.stream(ensemble, method, guard=True), points, labels)
+    assert alone < plain - 0.3  # where this matters
+    assert watched >= plain - 0.02
+
+
+def test_weights_hold_still_from_the_moment_at_which_the_world_changes(ensemble):
+    points, labels = blobs(1280, 4)
+    stream = bacs.stream(ensemble, "bacs", **RATE, guard=True)
+    follow(stream, shifted(points), labels)
+    before = weights_of(stream)
+    stream.step(rubbish(64))
+    assert stream.history[0].what == {"looks": "anew"}
+    assert not same(before, weights_of(bacs.stream(ensemble, "bacs")))  # they had moved
+    kept = weights_of(stream) if stream.adapts else [t for own in stream._aside for t in own.values()]
+    assert {tuple(t.flatten().tolist()) for t in before} <= {tuple(t.flatten().tolist()) for t in kept}
+
+
+@pytest.mark.parametrize("method", ["auto", "bacs"])
+def test_rubbish_in_the_middle_leaves_no_trace(ensemble, method):
+    how = RATE | {"guard": True} if method == "bacs" else {}
+    points, labels = blobs(64 * 60, 5)
+    first, rest = 64 * 28, 64 * 32
+    spared, struck = bacs.stream(ensemble, method, **how), bacs.stream(ensemble, method, **how)
+    for stream in (spared, struck):
+        follow(stream, shifted(points[:first]), labels[:first])
+    for part in rubbish(64 * 20).split(64):
+        struck.step(part)
+    wanted = follow(spared, shifted(points[first:]), labels[first:])
+    assert follow(struck, shifted(points[first:]), labels[first:]) >= wanted - 0.01
+    assert len(points[first:]) == rest
+
+
+def test_black_frames_and_one_picture_a_thousand_times_leave_no_trace(ensemble):
+    points, labels = blobs(64 * 40, 6)
+    stream, spared = bacs.stream(ensemble, "auto"), bacs.stream(ensemble, "auto")
+    for each in (stream, spared):
+        follow(each, shifted(points[:1280]), labels[:1280])
+    for part in (torch.zeros(64, 8), points[:1].repeat(64, 1)):
+        for _ in range(16):
+            p = stream.step(part)
+        assert torch.isfinite(p).all()
+    wanted = follow(spared, shifted(points[1280:]), labels[1280:])
+    assert follow(stream, shifted(points[1280:]), labels[1280:]) >= wanted - 0.01
+
+
+def test_weights_that_agree_less_go_half_of_the_way_home_and_then_all_of_it(ensemble, monkeypatch):
+    monkeypatch.setattr(watch, "CLEARLY", 1e9)
+    monkeypatch.setattr("bacs.control.signals.SURPRISE", 1e9)
+    points, _ = blobs(64 * 120, 7)
+    stream = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=0.3, guard=True)
+    for part in shifted(points).split(64):
+        stream.step(part)
+    events = [event for event in stream.history if "reset" in event.what]
+    assert events[0].what == {"reset": ["weights", "optimizer"], "share": 0.5}
+    assert events[1].what == {"reset": ["weights", "optimizer"]}
+    assert all("adapted weights agree less than statistics alone" in event.reason for event in events)
+    assert not stream.adapts
+    assert same(weights_of(stream), weights_of(bacs.stream(ensemble, "bacs")))
+
+
+@pytest.mark.parametrize("batch", [1, 3, 16])
+def test_small_batches_gain_what_large_ones_do_almost(ensemble, batch):
+    points, labels = blobs(1920, 8)
+    still = follow(bacs.stream(ensemble, "vanilla"), shifted(points), labels, batch)
+    large = follow(bacs.stream(ensemble, "auto"), shifted(points), labels, 64)
+    small = bacs.stream(ensemble, "auto")
+    assert follow(small, shifted(points), labels, batch) > (still + 3 * large) / 4
+    assert small.steps == -(-1920 // batch)
+
+
+def test_a_small_batch_is_predicted_by_the_statistics_of_those_before_it(ensemble):
+    points, _ = blobs(68, 9)
+    stream = bacs.stream(ensemble, "bn", guard=True)
+    for part in shifted(points[:64]).split(16):
+        stream.step(part)
+    found = stream.step(shifted(points[64:]))
+    layers = [m for m in ensemble.members[0].model if isinstance(m, torch.nn.BatchNorm1d)]
+    before = [layer.running_mean.clone() for layer in layers]
+    bn = bacs.stream(ensemble, "bn").step(shifted(points[:64]))
+    assert torch.isfinite(bn).all()
+    model = ensemble.members[0].model
+    inputs = shifted(points[:64])
+    rows = []
+    for member in ensemble.members:
+        x, y = inputs, shifted(points[64:])
+        for layer in member.model:
+            if isinstance(layer, torch.nn.BatchNorm1d):
+                mean, variance = x.mean(dim=0), x.var(dim=0, unbiased=False)
+                scale = layer.weight / (variance + layer.eps).sqrt()
+                x, y = (x - mean) * scale + layer.bias, (y - mean) * scale + layer.bias
+            else:
+                x, y = layer(x), layer(y)
+        rows.append(y.softmax(dim=1))
+    torch.testing.assert_close(found, torch.stack(rows).mean(dim=0), atol=1e-5, rtol=1e-4)
+    for layer, mean in zip([m for m in model if isinstance(m, torch.nn.BatchNorm1d)], before, strict=True):
+        assert torch.equal(layer.running_mean, mean)
+
+
+def test_looks_cost_no_more_than_their_share(ensemble, monkeypatch):
+    asked = []
+    original = watch.trying.try_weights
+    monkeypatch.setattr(watch.trying, "try_weights", lambda *a, **k: asked.append(1) or original(*a, **k))
+    points, _ = blobs(64 * 200, 10)
+    stream = bacs.stream(ensemble, "auto")
+    passes = 0
+    for part in points.split(64):
+        stream.step(part)
+        passes += 3 if stream.adapts else 1
+    assert len(asked) * 5 <= watch.SHARE * passes + watch.GRACE
+    assert len(asked) > watch.FIRST // 64
+
+
+@pytest.mark.parametrize("stop", [3, 21, 30])
+def test_it_goes_on_after_saving_in_the_middle_of_trouble(ensemble, tmp_path, stop):
+    points, _ = blobs(64 * 20, 11)
+    batches = [*shifted(points).split(64), *rubbish(64 * 8).split(64), *shifted(points[:128]).split(8)]
+    whole = bacs.stream(ensemble, "auto")
+    expected = [whole.step(part) for part in batches]
+    first = bacs.stream(ensemble, "auto")
+    for part in batches[:stop]:
+        first.step(part)
+    first.save(tmp_path / "stream")
+    again = bacs.load(tmp_path / "stream", model=lambda: copy.deepcopy(ensemble.members[0].model))
+    for part, wanted in zip(batches[stop:], expected[stop:], strict=True):
+        assert torch.equal(again.step(part), wanted)
+    assert again.history == whole.history
+
+
+def test_auto_without_its_guard_decides_once(ensemble):
+    points, labels = blobs(64 * 20, 12)
+    stream = bacs.stream(ensemble, "auto", guard=False)
+    follow(stream, shifted(points[:640]), labels[:640])
+    assert stream.adapts
+    told = len(stream.history)
+    for part in rubbish(640).split(64):
+        stream.step(part)
+    assert stream.adapts
+    assert len(stream.history) == told
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, 0.5])
+def test_what_is_no_guard_is_refused(ensemble, wrong):
+    with pytest.raises(ValueError, match="guard must be True, False or None"):
+        bacs.stream(ensemble, "bacs", guard=wrong)
+
+
+@pytest.mark.parametrize(("parts", "share"), [(("weights",), 0.0), (("weights",), 1.5), (("optimizer",), 0.5)])
+def test_a_share_of_the_way_is_one(ensemble, parts, share):
+    stream = bacs.stream(ensemble, "bacs")
+    with pytest.raises(ValueError, match="share must be above 0"):
+        stream.reset(*parts, share=share)
