@@ -1,6 +1,6 @@
 """Load on a service of this machine, and the same stream stepped in a loop without it.
 
-    python benchmarks/serve_load.py results/cifar10 --images /data/cifar10.npz --size 32 32 --seconds 120 --clients 16
+    python benchmarks/serve_load.py results/cifar10 --images /data/cifar10.npz --seconds 120 --clients 16
 
 The service runs as a process of its own on the loopback address. Clients send a picture after the other, as many at a
 time as it takes to fill batches; in alternation with them, the stream is stepped in this process on batches of the
