@@ -42,6 +42,11 @@ def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None, 
             f"{type(model).__name__} gave NaN or infinite logits for finite inputs; its weights have diverged "
             "(a smaller learning_rate helps)"
         )
+    return restricted(logits, class_mask)
+
+
+def restricted(logits: Tensor, class_mask: Tensor | None) -> Tensor:
+    """The columns of the classes of the mask."""
     return logits if class_mask is None else logits[:, class_mask.to(logits.device)]
 
 

@@ -124,17 +124,14 @@ Mixtures = list[tuple[Tensor, Tensor]]  # mean and variance of every batch-norm 
 
 
 @torch.no_grad()
-def mixtures_of(model: nn.Module, batch_weight: float, inputs: Tensor) -> Mixtures:
-    """What every layer normalises these inputs by, under this share of the batch."""
-    found = []
+def mixtures_of(model: nn.Module, batch_weight: float, inputs: Tensor) -> tuple[Mixtures, Any]:
+    """What every layer normalises these inputs by, under this share of the batch, and what the model says of them."""
     with using(model, Statistics(batch_weight, "running")):  # which keeps what it used
-        model(inputs)
-        for layer in batch_norm_layers(model):
-            mixing = _mixing(layer)
-            assert mixing is not None
-            assert mixing.used is not None
-            found.append(mixing.used)
-    return found
+        said = model(inputs)
+        if batch_weight == 0:
+            return reference_of(model), said
+        mixing = [_mixing(layer) for layer in batch_norm_layers(model)]
+        return [each.used for each in mixing if each is not None and each.used is not None], said
 
 
 def reference_of(model: nn.Module) -> Mixtures:

@@ -1,7 +1,9 @@
-"""Batches too small to be evidence: predicted by the statistics of the last images together, stepped on when gathered.
+"""Batches that are no evidence by themselves: answered by the statistics of a memory of images, which is stepped on.
 
-A batch of four images says nothing of means and variances, nor of how often members agree. So each is answered by the
-statistics of the images gathered before it, and kept until there are enough to look at, and to step on, at once.
+A batch of four images says nothing of means and variances, nor of how often members agree; a batch of one class says
+the wrong thing. So such batches are answered by the statistics of images drawn from a memory, of as many classes as
+were named lately, and it is these that are stepped on. Whether that is better than source statistics is asked of the
+last images as they came: a draw has as many mistakes in it as there are labels, and would give a wrong impression.
 """
 
 from collections.abc import Sequence
@@ -9,35 +11,75 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bacs.adaptation.forward import forward, probabilities
+from bacs.adaptation.forward import forward, logits_of, probabilities, restricted
 from bacs.adaptation.loop import Mover
 from bacs.adaptation.statistics import Mixtures, mixtures_of, normalising_by, reference_of
+from bacs.control import probe as probing
+from bacs.control.probe import Seen
+from bacs.ensemble import Member
+from bacs.predictive import average
 from bacs.threads import Threads
 
 SMALL = 32
 """Images below which a batch is gathered."""
 
-ENOUGH = 64
-"""Images that are gathered before they are looked at."""
+DRAW = 64
+"""Images that are drawn at a time, whenever so many have come."""
+
+CAPACITY = 512
+SHARES = (0.0, 0.25, 1.0)
+"""Of the drawn images' statistics, that are tried."""
 
 
 class Gathered:
-    """Images that wait for enough others, and what members normalise by meanwhile; None is as they came."""
+    """The memory, and what members normalise by meanwhile; None is as they came."""
 
-    def __init__(self) -> None:
-        self.waiting: list[list[Tensor]] = []  # per batch, each member's view
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.mixtures: list[Mixtures] | None = None
+        self.forget()
 
-    def add(self, images: Sequence[Tensor]) -> list[Tensor] | None:
-        """Takes one more batch; gives all that wait back once they are enough."""
-        if self.waiting and any(a.shape[1:] != b.shape[1:] for a, b in zip(self.waiting[0], images, strict=True)):
-            self.waiting = []  # pictures of another size: the old ones no longer fit into one batch
-        self.waiting.append(list(images))
-        if sum(len(batch[0]) for batch in self.waiting) < ENOUGH:
+    def forget(self) -> None:
+        """Empties the memory; statistics stay until there are others."""
+        self.views: list[Tensor] = []  # one per member, or one for all of them; the oldest first
+        self.labels = torch.empty(0, dtype=torch.int64)
+        self.new, self.draws = 0, 0
+
+    def add(self, images: Sequence[Tensor], labels: Tensor) -> None:
+        """Takes images in, with the labels that they were given; the oldest of the most frequent label go."""
+        views = list(images[:1]) if all(view is images[0] for view in images) else list(images)
+        if [view.shape[1:] for view in views] != [view.shape[1:] for view in self.views]:
+            self.forget()  # pictures of another size do not fit into one batch
+        self.views = [torch.cat(pair) for pair in zip(self.views, views, strict=True)] if self.views else views
+        self.labels = torch.cat([self.labels, labels.cpu()])
+        self.new += len(labels)
+        kept = torch.ones(len(self.labels), dtype=torch.bool)
+        for _ in range(len(self.labels) - CAPACITY):
+            most = self.labels[kept].bincount().argmax()
+            kept[(kept & (self.labels == most)).nonzero()[0]] = False
+        if not kept.all():
+            self.views, self.labels = [view[kept] for view in self.views], self.labels[kept]
+
+    def draw(self, members: int) -> list[Tensor] | None:
+        """Images of all labels in turn, one view per member, once enough new ones have come; else None."""
+        if self.new < DRAW:
             return None
-        together = [torch.cat(views) for views in zip(*self.waiting, strict=True)]
-        self.waiting = []
-        return together
+        self.new = 0
+        self.draws += 1
+        generator = torch.Generator().manual_seed(self.seed + self.draws)
+        shuffled = torch.randperm(len(self.labels), generator=generator)
+        rank = torch.empty_like(self.labels)  # of each image among those of its label
+        for label in self.labels.unique():
+            own = shuffled[self.labels[shuffled] == label]
+            rank[own] = torch.arange(len(own))
+        chosen = shuffled[rank[shuffled].argsort(stable=True)][:DRAW]
+        views = [view[chosen] for view in self.views]
+        return views if len(views) == members else views * members
+
+    def recent(self, members: int) -> list[Tensor]:
+        """The last images as they came, one view per member."""
+        views = [view[-DRAW:] for view in self.views]
+        return views if len(views) == members else views * members
 
     def settle(self, movers: Sequence[Mover], images: Sequence[Tensor], threads: Threads) -> None:
         """From now on members normalise as they would these images."""
@@ -46,28 +88,50 @@ class Gathered:
             self.mixtures = None
             return
         pairs = list(zip(movers, images, strict=True))
-        self.mixtures = threads.map(lambda pair: mixtures_of(pair[0].model, share, pair[0].prepare(pair[1])), pairs)
+        self.mixtures = threads.map(lambda pair: mixtures_of(pair[0].model, share, pair[0].prepare(pair[1]))[0], pairs)
 
-    @torch.no_grad()
     def answer(self, movers: Sequence[Mover], images: Sequence[Tensor], threads: Threads) -> list[Tensor]:
-        """Each member's float64 probabilities of a small batch, at temperature 1; nothing changes."""
+        """Each member's float64 probabilities of a batch, at temperature 1; nothing changes."""
 
         def rows_of(index: int) -> Tensor:
             mover = movers[index]
             mixtures = reference_of(mover.model) if self.mixtures is None else self.mixtures[index]
-            with normalising_by(mover.model, mixtures):
-                logits = forward(mover.model, mover.prepare(images[index]), mover.class_mask)
-            return probabilities(logits, mover.class_mask).cpu()
+            return rows_by(mover, mixtures, images[index], mover.class_mask)
 
         return threads.map(rows_of, range(len(movers)))
 
+    def ask(
+        self,
+        members: Sequence[Member],
+        batch_weight: float,
+        drawn: Sequence[Tensor],
+        class_mask: Tensor | None,
+        threads: Threads,
+    ) -> tuple[Seen, Seen]:
+        """What members say of the last images and of drawn ones, by this share of the drawn ones' statistics."""
+        recent = self.recent(len(members))
+
+        def rows_of(index: int) -> list[Tensor]:
+            member = members[index]
+            mixtures, said = mixtures_of(member.model, batch_weight, member.prepare(drawn[index]))
+            asked = [recent[index]]
+            if len(members) == 1:  # and so has nobody else to agree with
+                asked.append(probing.mirror(recent[0]))
+            rows = [rows_by(member, mixtures, images, class_mask) for images in asked]
+            return [*rows, probabilities(restricted(logits_of(said), class_mask), class_mask).cpu()]
+
+        rows = threads.map(rows_of, range(len(members)))
+        views = [probing.seen_in(average(list(view))) for view in zip(*rows, strict=True)]
+        last = views[0]._replace(labels=torch.cat([view.labels for view in views[:-1]]))
+        return last, views[-1]
+
     def describe(self) -> dict[str, int]:
-        return {"waiting": len(self.waiting)}
+        return {"views": len(self.views), "new": self.new, "draws": self.draws}
 
     def pack(self) -> dict[str, Tensor]:
-        group = {
-            f"waiting/{i}/{j}": view.clone() for i, views in enumerate(self.waiting) for j, view in enumerate(views)
-        }
+        group = {f"views/{i}": view for i, view in enumerate(self.views)}
+        if self.views:
+            group["labels"] = self.labels
         for i, mixtures in enumerate(self.mixtures or []):
             for j, (mean, variance) in enumerate(mixtures):
                 group |= {f"mixtures/{i}/{j}/mean": mean, f"mixtures/{i}/{j}/variance": variance}
@@ -75,8 +139,10 @@ class Gathered:
 
     def unpack(self, about: dict[str, int], group: dict[str, Tensor], movers: Sequence[Mover]) -> None:
         """Takes over what was described and packed."""
-        members = range(len(movers))
-        self.waiting = [[group[f"waiting/{i}/{j}"] for j in members] for i in range(about["waiting"])]
+        self.forget()
+        self.new, self.draws = about["new"], about["draws"]
+        self.views = [group[f"views/{i}"] for i in range(about["views"])]
+        self.labels = group.get("labels", self.labels)
         self.mixtures = None
         if "mixtures/0/0/mean" in group:
             self.mixtures = [
@@ -86,3 +152,10 @@ class Gathered:
                 ]
                 for i, mover in enumerate(movers)
             ]
+
+
+@torch.no_grad()
+def rows_by(who: Mover | Member, mixtures: Mixtures, images: Tensor, class_mask: Tensor | None) -> Tensor:
+    """Float64 probabilities at temperature 1, normalised by given statistics."""
+    with normalising_by(who.model, mixtures):
+        return probabilities(forward(who.model, who.prepare(images), class_mask), class_mask).cpu()

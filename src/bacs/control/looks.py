@@ -7,15 +7,19 @@ from torch import Tensor
 
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
-from bacs.control.candidates import ANCHOR, WEIGHTS
+from bacs.control.candidates import ANCHOR
 from bacs.control.probe import Seen
 
 
 class Look(NamedTuple):
     """What is said of one batch."""
 
+    step: int  # at which it was asked
     home: dict[float, Seen]  # by the ensemble as it came, under every share of batch statistics
     away: Seen | None  # by adapted weights, whether they answer at present or are set aside
+    drawn: dict[float, Seen] | None = (
+        None  # by the ensemble as it came, of what is stepped on, if that is not the batch
+    )
 
     @property
     def images(self) -> int:
@@ -33,14 +37,15 @@ class Gain(NamedTuple):
 
 
 class Looks:
-    """The last looks at the present world, together at most `window` images."""
+    """The last looks at the present world: of one kind, not too old, and together of at most `window` images."""
 
-    def __init__(self, window: int) -> None:
-        self.window = window
+    def __init__(self, window: int, age: int) -> None:
+        self.window, self.age = window, age
         self.all: list[Look] = []
 
     def add(self, look: Look) -> None:
-        self.all.append(look)
+        kept = [each for each in self.all if look.step - each.step < self.age and each.home.keys() == look.home.keys()]
+        self.all = [*kept, look]
         while len(self.all) > 1 and sum(each.images for each in self.all) > self.window:
             self.all.pop(0)
 
@@ -66,7 +71,7 @@ class Looks:
 
         Of each batch by itself, for a window of many may be of sorted ones.
         """
-        batches = [trying.counted_at(look.home, batch_weight) for look in self.all]
+        batches = [trying.counted_at(look.drawn or look.home, batch_weight) for look in self.all]
         parts = [trying.part_of_even(seen, possible) for seen in batches]
         return sum(parts) / len(parts), sum(seen.counted_classes for seen in batches) / len(batches)
 
@@ -74,27 +79,33 @@ class Looks:
         """Numbers of all looks, for a manifest."""
         return {
             "classes": self.all[0].home[ANCHOR].classes if self.all else 0,
-            "home": [[look.home[r].confidence for r in WEIGHTS] for look in self.all],
-            "away": [None if look.away is None else look.away.confidence for look in self.all],
+            "steps": [look.step for look in self.all],
+            "shares": [list(look.home) for look in self.all],
+            "confidences": [{key: seen.confidence for key, seen in _flat(look)} for look in self.all],
         }
 
     def pack(self) -> dict[str, Tensor]:
         """Labels of all looks."""
-        group = {
-            f"looks/{i}/{j}": look.home[r].labels for i, look in enumerate(self.all) for j, r in enumerate(WEIGHTS)
-        }
-        return group | {f"looks/{i}/away": look.away.labels for i, look in enumerate(self.all) if look.away is not None}
+        return {f"looks/{i}/{key}": seen.labels for i, look in enumerate(self.all) for key, seen in _flat(look)}
 
     def unpack(self, about: dict[str, Any], group: dict[str, Tensor]) -> None:
         """Takes over what was described and packed."""
         self.all = []
-        for i, (confidences, away) in enumerate(zip(about["home"], about["away"], strict=True)):
-            pairs = enumerate(zip(WEIGHTS, confidences, strict=True))
-            home = {r: Seen(group[f"looks/{i}/{j}"], about["classes"], confidence) for j, (r, confidence) in pairs}
-            own = None if away is None else Seen(group[f"looks/{i}/away"], about["classes"], away)
-            self.all.append(Look(home, own))
+        for i, (step, shares) in enumerate(zip(about["steps"], about["shares"], strict=True)):
+            numbers = about["confidences"][i].items()
+            seen = {key: Seen(group[f"looks/{i}/{key}"], about["classes"], value) for key, value in numbers}
+            home = {r: seen[f"home-{r}"] for r in shares}
+            drawn = {r: seen[f"drawn-{r}"] for r in shares} if f"drawn-{ANCHOR}" in seen else None
+            self.all.append(Look(step, home, seen.get("away"), drawn))
+
+
+def _flat(look: Look) -> list[tuple[str, Seen]]:
+    """All that a look holds, by name."""
+    parts = [(f"home-{r}", seen) for r, seen in look.home.items()]
+    parts += [(f"drawn-{r}", seen) for r, seen in (look.drawn or {}).items()]
+    return parts + ([] if look.away is None else [("away", look.away)])
 
 
 def joined(looks: Sequence[Look]) -> dict[float, Seen]:
     """What home says of the batches of several looks, together."""
-    return {r: probing.join([look.home[r] for look in looks]) for r in WEIGHTS}
+    return {r: probing.join([look.home[r] for look in looks]) for r in looks[0].home}

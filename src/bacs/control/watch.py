@@ -11,6 +11,7 @@ noise, black frames, another camera for a minute.
 method begins as it would without, and is held back where it does harm.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from bacs.control import candidates as trying
 from bacs.control import probe as probing
 from bacs.control.auto import check_taken
 from bacs.control.candidates import MIXED, WEIGHTS
-from bacs.control.gather import SMALL, Gathered
+from bacs.control.gather import SHARES, SMALL, Gathered
 from bacs.control.looks import Look, Looks
 from bacs.control.probe import Seen
 from bacs.control.signals import Usual, signals_of
@@ -42,6 +43,9 @@ FIRST = 256
 WINDOW = 512
 """Images whose looks count."""
 
+AGE = 64
+"""Steps after which a look no longer counts."""
+
 SHARE = 0.15
 """What looks may cost, as a part of all other passes."""
 
@@ -51,8 +55,14 @@ PASSES_PER_STEP = 3
 GRACE = 4 * len(WEIGHTS)
 """Passes that looks may take in advance: those of the first images."""
 
+MEMORY = 8
+"""Batches of mixed classes after which they are taken one by one again."""
+
 CLEARLY = 3.0
 """Standard errors by which adapted weights must agree less to be given up at once."""
+
+KEPT = ("settled", "refused", "halved", "holds", "credit", "few", "mixed")
+"""Numbers that are saved with a stream."""
 
 
 def stream_by_choice(ensemble: Ensemble, **given: Any) -> "GuardedStream":
@@ -102,9 +112,12 @@ class GuardedStream(Stream):
             super().reset(*parts, share=share, reason=reason)
             if parts:
                 return
-            self._looks = Looks(WINDOW)
+            self._looks = Looks(WINDOW, AGE)
             self._aside: list[dict[str, Tensor]] | None = None  # adapted weights that do not answer at present
-            self._gathered = Gathered()
+            self._gathered = Gathered(self.seed)
+            self._few = False  # whether batches hold few classes each
+            self._mixed: list[float] = []  # of the last ones, how mixed
+            self._fresh: Tensor | None = None  # signals of batches too small to be compared
             self._home: Ensemble | None = None
             self._credit = float(GRACE)  # passes that looks may take
             self._begin_world()
@@ -121,13 +134,46 @@ class GuardedStream(Stream):
             images = self._opened(batch)
             if not self._can_look(images):
                 return self._keep(self._answer(images))
-            if len(images[0]) >= SMALL or not self.guard:
-                return self._keep(self._watch(images))
-            rows = self._gathered.answer(self._movers, images, self._threads)
-            if (together := self._gathered.add(images)) is not None:
-                self._watch(together)
-                self._gathered.settle(self._movers, together, self._threads)
-            return self._keep(rows)
+            if self.guard and (self._few or len(images[0]) < SMALL):
+                return self._keep(self._follow_memory(images))
+            return self._keep(self._follow_batch(images))
+
+    def _follow_batch(self, images: list[Tensor]) -> list[Tensor]:
+        """The answer to a batch by its own statistics, by what is best by the members' word once it was seen."""
+        watched = self.guard and self.adapts
+        rows = self._answer(images, (lambda logits: self._permits(logits, images)) if watched else None)
+        self._credit += SHARE * (PASSES_PER_STEP if self.adapts else 1)
+        surprised = self.guard and self._is_surprising(images, rows)
+        if surprised or self._is_due():
+            self._look(images, rows, free=surprised)
+            if self._decide():
+                rows = self._answer(images, lambda logits: False)
+        return rows
+
+    def _follow_memory(self, images: list[Tensor]) -> list[Tensor]:
+        """The answer by the statistics of a memory; what is looked at and stepped on is drawn from it."""
+        rows = self._gathered.answer(self._movers, images, self._threads)
+        surprised = self._is_surprising(images, rows)
+        if surprised:
+            self._gathered.forget()
+        p = average(rows).probabilities
+        seen = Seen(p.argmax(dim=1)[None], p.shape[1], 0.0)
+        self._gathered.add(images, seen.labels[0])
+        self._credit += SHARE
+        if (drawn := self._gathered.draw(len(self._movers))) is not None:
+            self._credit += SHARE * (PASSES_PER_STEP if self.adapts else 1)
+            changed = False
+            if self.adapts:
+                self._answer(drawn, lambda logits: not self._holds)
+            if surprised or self._is_due():
+                self._look_at_memory(drawn, free=surprised)
+                changed = self._decide()
+            self._gathered.settle(self._movers, drawn, self._threads)
+            if changed:
+                rows = self._gathered.answer(self._movers, images, self._threads)
+        if len(images[0]) >= SMALL:
+            self._notice_classes(seen)
+        return rows
 
     def _can_look(self, images: list[Tensor]) -> bool:
         if trying.nothing_to_try(self.source) is not None:
@@ -138,18 +184,6 @@ class GuardedStream(Stream):
     def _mirrored(self) -> bool:
         return len(self.source) == 1
 
-    def _watch(self, images: list[Tensor]) -> list[Tensor]:
-        """The answer to a batch, by what is best by the members' own word after it was seen."""
-        guarded = self.guard and self.adapts
-        rows = self._answer(images, (lambda logits: self._permits(logits, images)) if guarded else None)
-        self._credit += SHARE * (PASSES_PER_STEP if self.adapts else 1)
-        surprised = self.guard and self._is_surprising(images, rows)
-        if (surprised or self._is_due()) and len(images[0]) > 1:
-            self._look(images, rows, free=surprised)
-            if self._decide():
-                rows = self._answer(images, lambda logits: False)
-        return rows
-
     def _permits(self, logits: list[Tensor], images: list[Tensor]) -> bool:
         """Whether weights may move on this batch: not in a world of which too little was seen."""
         rows = [own.softmax(dim=1) for own in logits]
@@ -158,6 +192,12 @@ class GuardedStream(Stream):
     def _is_surprising(self, images: list[Tensor], rows: list[Tensor]) -> bool:
         """Whether the world has changed; then all that was seen of the old one is forgotten."""
         signals = signals_of(images[0], rows)
+        if self._fresh is not None:
+            signals = torch.cat([self._fresh, signals], dim=1)
+        if signals.shape[1] < SMALL:
+            self._fresh = signals
+            return False
+        self._fresh = None
         reason = self._usual.surprise_in(signals)
         if reason is not None:
             self._begin_world()
@@ -176,31 +216,50 @@ class GuardedStream(Stream):
         return (len(WEIGHTS) + (self._aside is not None)) * (2 if self._mirrored else 1)
 
     def _look(self, images: list[Tensor], rows: list[Tensor], *, free: bool) -> None:
-        """Asks the ensemble as it came, and adapted weights, about this batch."""
+        """Asks the ensemble as it came, and adapted weights, about a batch under its own statistics."""
         if not free:
             self._credit -= self._cost_of_a_look()
         how: dict[str, Any] = {"batch_size": len(images[0]), "seed": self.seed, "mirrored": self._mirrored}
         home = trying.try_weights(self._at_home(), PerMember(images), **how)
-        away = None
-        if self.adapts and not self._mirrored:
-            away = probing.seen_in(average(rows))
-        elif self.adapts:
-            away = self._ask(images)
-        elif self._aside is not None:
-            here = _cloned(self._movers)
-            self._put(self._aside)
-            away = self._ask(images)
-            self._put(here)
-        self._looks.add(Look(home, away))
-        self._settled += len(images[0])
+
+        def ask() -> Seen:
+            own = Ensemble(self.members, class_mask=self.source.class_mask, statistics=Statistics(self._share()))
+            return probing.look(own, PerMember(images), **how)
+
+        own = probing.seen_in(average(rows)) if self.adapts and not self._mirrored else self._ask_away(ask)
+        self._take_in(Look(self.steps, home, own))
+
+    def _look_at_memory(self, drawn: list[Tensor], *, free: bool) -> None:
+        """Asks them about the last images under the statistics of drawn ones."""
+        if not free:
+            self._credit -= self._cost_of_a_look()  # two passes for each of fewer shares
+        mask, threads = self.source.class_mask, self._threads
+        found = {r: self._gathered.ask(self._at_home().members, r, drawn, mask, threads) for r in SHARES}
+        home, seen = ({r: pair[place] for r, pair in found.items()} for place in (0, 1))
+        away = self._ask_away(lambda: self._gathered.ask(self.members, self._share(), drawn, mask, threads)[0])
+        self._take_in(Look(self.steps, home, away, seen))
+
+    def _take_in(self, look: Look) -> None:
+        self._looks.add(look)
+        self._settled += look.images
         self._holds = self._holds and self._settled < FIRST
 
-    def _ask(self, images: list[Tensor]) -> Seen:
-        """What the weights that the members have now say of a batch, by the statistics that they adapt under."""
-        share = float(self._way()["batch_weight"])
-        own = Ensemble(self.members, class_mask=self.source.class_mask, statistics=Statistics(share))
-        how: dict[str, Any] = {"batch_size": len(images[0]), "seed": self.seed, "mirrored": self._mirrored}
-        return probing.look(own, PerMember(images), **how)
+    def _ask_away(self, ask: Callable[[], Seen]) -> Seen | None:
+        """What adapted weights say, whether they answer at present or are set aside."""
+        if self.adapts:
+            return ask()
+        if self._aside is None:
+            return None
+        here = _cloned(self._movers)
+        self._put(self._aside)
+        try:
+            return ask()
+        finally:
+            self._put(here)
+
+    def _share(self) -> float:
+        """Of batch statistics, under which weights adapt."""
+        return float(self._way()["batch_weight"])
 
     def _way(self) -> dict[str, Any]:
         """How weights move when they do: method and settings."""
@@ -218,6 +277,9 @@ class GuardedStream(Stream):
         mixed, classes = part >= MIXED, f"{counted:.1f} of {possible} in a batch"
         before = self.adapts, self.settings.batch_weight
         gain = self._looks.gain_of_away(picked.batch_weight)
+        if not mixed and self.guard and not self._few:
+            self._few = True
+            self.note({"batches": "gathered"}, f"few classes at a time ({classes})")
         if self.adapts and not mixed:
             self._set_aside(f"few classes at a time ({classes})")
         elif self.adapts and gain is not None and gain.better < -gain.error:
@@ -225,8 +287,8 @@ class GuardedStream(Stream):
             self._retreat(reason, clearly=gain.better < -CLEARLY * gain.error)
         elif self.adapts and gain is not None and picked.batch_weight == 0 and gain.better <= gain.error:
             self._set_aside(picked.reason)
-        elif self._aside is not None and mixed and gain is not None and gain.better > gain.error:
-            self._take_up(f"adapted weights agree better again ({gain})")
+        elif self._aside is not None and mixed and picked.batch_weight > 0 and gain is not None and gain.better >= 0:
+            self._take_up(f"adapted weights agree as well again ({gain})")
         if not self.adapts and self._may_begin(picked.batch_weight, mixed):
             self._aside = None
             self._looks.leave_away_out()
@@ -236,6 +298,14 @@ class GuardedStream(Stream):
         ):
             self.change("bn", batch_weight=picked.batch_weight, statistics="source", reason=picked.reason)
         return before != (self.adapts, self.settings.batch_weight)
+
+    def _notice_classes(self, seen: Seen) -> None:
+        """Lets go of the memory when batches have been of mixed classes for a while."""
+        part = trying.part_of_even(seen, trying.possible_classes(self.source, seen.classes))
+        self._mixed = [*self._mixed, part][-MEMORY:]
+        if self._few and len(self._mixed) == MEMORY and sum(self._mixed) / MEMORY >= MIXED:
+            self._few, self._mixed = False, []
+            self.note({"batches": "one by one"}, "classes are mixed again")
 
     def _may_begin(self, batch_weight: float, mixed: bool) -> bool:
         wanted = self.chooses or find(self.start[0])[1].adapts is not None
@@ -282,13 +352,13 @@ class GuardedStream(Stream):
         return self._home
 
     def describe_state(self) -> dict[str, Any]:
-        names = ("settled", "refused", "halved", "holds", "credit")
-        kept = {name: getattr(self, f"_{name}") for name in names} | {"guard": self.guard, "chooses": self.chooses}
+        kept = {name: getattr(self, f"_{name}") for name in KEPT} | {"guard": self.guard, "chooses": self.chooses}
         kept |= {"looks": self._looks.describe(), "gathered": self._gathered.describe()}
         return super().describe_state() | {"watch": kept | {"aside": self._aside is not None}}
 
     def pack_state(self) -> dict[str, dict[str, Tensor]]:
-        groups = {"watch": self._looks.pack() | self._usual.pack(), "gathered": self._gathered.pack()}
+        fresh = {} if self._fresh is None else {"fresh": self._fresh}
+        groups = {"watch": self._looks.pack() | self._usual.pack() | fresh, "gathered": self._gathered.pack()}
         groups |= {f"aside-{i}": weights for i, weights in enumerate(self._aside or [])}
         return super().pack_state() | {name: group for name, group in groups.items() if group}
 
@@ -296,10 +366,11 @@ class GuardedStream(Stream):
         with self._turn:
             super().resume(about, tensors)
             kept, group = about["watch"], tensors.get("live-watch", {})
-            for name in ("settled", "refused", "halved", "holds", "credit"):
+            for name in KEPT:
                 setattr(self, f"_{name}", kept[name])
             self._looks.unpack(kept["looks"], group)
             self._usual.unpack(group)
+            self._fresh = group.get("fresh")
             self._gathered.unpack(kept["gathered"], tensors.get("live-gathered", {}), self._movers)
             members = range(len(self._movers))
             self._aside = [tensors[f"live-aside-{i}"] for i in members] if kept["aside"] else None
