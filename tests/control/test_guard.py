@@ -101,8 +101,8 @@ def test_black_frames_and_one_picture_a_thousand_times_leave_no_trace(ensemble):
 def test_weights_that_agree_less_go_half_of_the_way_home_and_then_all_of_it(ensemble, monkeypatch):
     monkeypatch.setattr(watch, "CLEARLY", 1e9)
     monkeypatch.setattr("bacs.control.signals.SURPRISE", 1e9)
-    points, _ = blobs(64 * 120, 7)
-    stream = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=0.3, guard=True)
+    points, _ = blobs(64 * 160, 7)
+    stream = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=2.0, guard=True)
     for part in shifted(points).split(64):
         stream.step(part)
     events = [event for event in stream.history if "reset" in event.what]
@@ -161,7 +161,7 @@ def test_looks_cost_no_more_than_their_share(ensemble, monkeypatch):
     for part in points.split(64):
         stream.step(part)
         passes += 3 if stream.adapts else 1
-    assert len(asked) * 5 <= watch.SHARE * passes + watch.GRACE
+    assert len(asked) * 5 * 64 <= watch.SHARE * passes * 64 + watch.GRACE
     assert len(asked) > watch.FIRST // 64
 
 

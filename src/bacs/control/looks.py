@@ -14,7 +14,7 @@ from bacs.control.probe import Seen
 class Look(NamedTuple):
     """What is said of one batch."""
 
-    step: int  # at which it was asked
+    image: int  # how many had come when it was asked
     home: dict[float, Seen]  # by the ensemble as it came, under every share of batch statistics
     away: Seen | None  # by adapted weights, whether they answer at present or are set aside
     drawn: dict[float, Seen] | None = (
@@ -42,9 +42,13 @@ class Looks:
     def __init__(self, window: int, age: int) -> None:
         self.window, self.age = window, age
         self.all: list[Look] = []
+        self.classes = 0
 
     def add(self, look: Look) -> None:
-        kept = [each for each in self.all if look.step - each.step < self.age and each.home.keys() == look.home.keys()]
+        self.classes = look.home[ANCHOR].classes
+        kept = [
+            each for each in self.all if look.image - each.image < self.age and each.home.keys() == look.home.keys()
+        ]
         self.all = [*kept, look]
         while len(self.all) > 1 and sum(each.images for each in self.all) > self.window:
             self.all.pop(0)
@@ -78,8 +82,8 @@ class Looks:
     def describe(self) -> dict[str, Any]:
         """Numbers of all looks, for a manifest."""
         return {
-            "classes": self.all[0].home[ANCHOR].classes if self.all else 0,
-            "steps": [look.step for look in self.all],
+            "classes": self.classes,
+            "when": [look.image for look in self.all],
             "shares": [list(look.home) for look in self.all],
             "confidences": [{key: seen.confidence for key, seen in _flat(look)} for look in self.all],
         }
@@ -90,13 +94,13 @@ class Looks:
 
     def unpack(self, about: dict[str, Any], group: dict[str, Tensor]) -> None:
         """Takes over what was described and packed."""
-        self.all = []
-        for i, (step, shares) in enumerate(zip(about["steps"], about["shares"], strict=True)):
+        self.all, self.classes = [], about["classes"]
+        for i, (image, shares) in enumerate(zip(about["when"], about["shares"], strict=True)):
             numbers = about["confidences"][i].items()
             seen = {key: Seen(group[f"looks/{i}/{key}"], about["classes"], value) for key, value in numbers}
             home = {r: seen[f"home-{r}"] for r in shares}
             drawn = {r: seen[f"drawn-{r}"] for r in shares} if f"drawn-{ANCHOR}" in seen else None
-            self.all.append(Look(step, home, seen.get("away"), drawn))
+            self.all.append(Look(image, home, seen.get("away"), drawn))
 
 
 def _flat(look: Look) -> list[tuple[str, Seen]]:

@@ -12,6 +12,7 @@ method begins as it would without, and is held back where it does harm.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -43,8 +44,14 @@ FIRST = 256
 WINDOW = 512
 """Images whose looks count."""
 
-AGE = 64
-"""Steps after which a look no longer counts."""
+AGE = 4096
+"""Images after which a look no longer counts."""
+
+QUICK = 256
+"""Images from one short question to the ensemble as it came to the next; no more often."""
+
+QUICK_WINDOW = 4
+"""Short questions that count together."""
 
 SHARE = 0.15
 """What looks may cost, as a part of all other passes."""
@@ -52,8 +59,8 @@ SHARE = 0.15
 PASSES_PER_STEP = 3
 """Of a step that moves weights, counted in forward passes: one forward, one backward of about two."""
 
-GRACE = 4 * len(WEIGHTS)
-"""Passes that looks may take in advance: those of the first images."""
+GRACE = FIRST * len(WEIGHTS)
+"""Passes of one image that looks may take in advance: those of the first images."""
 
 MEMORY = 8
 """Batches of mixed classes after which they are taken one by one again."""
@@ -61,7 +68,7 @@ MEMORY = 8
 CLEARLY = 3.0
 """Standard errors by which adapted weights must agree less to be given up at once."""
 
-KEPT = ("settled", "refused", "halved", "holds", "credit", "few", "mixed")
+KEPT = ("settled", "refused", "halved", "holds", "credit", "few", "mixed", "images", "asked", "picked")
 """Numbers that are saved with a stream."""
 
 
@@ -119,11 +126,15 @@ class GuardedStream(Stream):
             self._mixed: list[float] = []  # of the last ones, how mixed
             self._fresh: Tensor | None = None  # signals of batches too small to be compared
             self._home: Ensemble | None = None
-            self._credit = float(GRACE)  # passes that looks may take
+            self._credit = float(GRACE)  # passes of one image that looks may take
+            self._images = 0  # that have come
+            self._asked = 0  # after how many of them home was asked last
+            self._picked = 0.0  # share of batch statistics that is best at home
             self._begin_world()
 
     def _begin_world(self) -> None:
         self._looks.all, self._usual = [], Usual()
+        self._said: list[tuple[Seen, ...]] = []  # by who answered and by home, of the last batches asked about
         self._settled = 0  # images looked at in this world
         self._refused = False  # whether adapted weights were given up in it
         self._halved = False  # whether they went half of the way home
@@ -132,6 +143,7 @@ class GuardedStream(Stream):
     def step_members(self, batch: Any) -> list[Tensor]:
         with self._turn:
             images = self._opened(batch)
+            self._images += len(images[0])
             if not self._can_look(images):
                 return self._keep(self._answer(images))
             if self.guard and (self._few or len(images[0]) < SMALL):
@@ -142,9 +154,9 @@ class GuardedStream(Stream):
         """The answer to a batch by its own statistics, by what is best by the members' word once it was seen."""
         watched = self.guard and self.adapts
         rows = self._answer(images, (lambda logits: self._permits(logits, images)) if watched else None)
-        self._credit += SHARE * (PASSES_PER_STEP if self.adapts else 1)
+        self._earn(PASSES_PER_STEP if self.adapts else 1, images)
         surprised = self.guard and self._is_surprising(images, rows)
-        if surprised or self._is_due():
+        if surprised or self._is_due(images, rows, images):
             self._look(images, rows, free=surprised)
             if self._decide():
                 rows = self._answer(images, lambda logits: False)
@@ -159,13 +171,13 @@ class GuardedStream(Stream):
         p = average(rows).probabilities
         seen = Seen(p.argmax(dim=1)[None], p.shape[1], 0.0)
         self._gathered.add(images, seen.labels[0])
-        self._credit += SHARE
+        self._earn(1, images)
         if (drawn := self._gathered.draw(len(self._movers))) is not None:
-            self._credit += SHARE * (PASSES_PER_STEP if self.adapts else 1)
+            self._earn(PASSES_PER_STEP if self.adapts else int(self.settings.batch_weight != 0), drawn)
             changed = False
             if self.adapts:
                 self._answer(drawn, lambda logits: not self._holds)
-            if surprised or self._is_due():
+            if surprised or self._is_due(drawn, rows if len(rows[0]) >= SMALL else None, images):
                 self._look_at_memory(drawn, free=surprised)
                 changed = self._decide()
             self._gathered.settle(self._movers, drawn, self._threads)
@@ -206,19 +218,54 @@ class GuardedStream(Stream):
         self._usual.add(signals)
         return reason is not None
 
-    def _is_due(self) -> bool:
-        if not self.guard:
-            return self._settled < FIRST
-        in_advance = GRACE if self._settled < FIRST else 0
-        return self._credit + in_advance >= self._cost_of_a_look()
+    def _earn(self, passes: int, images: list[Tensor]) -> None:
+        """Looks may take a share of the time of all other passes."""
+        self._credit += SHARE * passes * len(images[0])
 
-    def _cost_of_a_look(self) -> int:
-        return (len(WEIGHTS) + (self._aside is not None)) * (2 if self._mirrored else 1)
+    def _is_due(self, looked_at: list[Tensor], rows: list[Tensor] | None, answered: list[Tensor]) -> bool:
+        """Whether to look: at first, when home would do better, and else as often as the time for it allows."""
+        if len(looked_at[0]) < 2 or not self.guard:
+            return len(looked_at[0]) > 1 and self._settled < FIRST
+        cost = self._cost_of_a_look(looked_at)
+        if self._settled < FIRST:
+            return self._credit + GRACE >= cost
+        last = self._looks.all[-1].image if self._looks.all else self._images - AGE
+        if self._is_home or rows is None or self._images - last >= AGE:
+            return self._credit >= cost
+        return self._home_is_better(answered, rows)
+
+    @property
+    def _is_home(self) -> bool:
+        """Whether it answers as the ensemble as it came does."""
+        return not self.adapts and self.settings.batch_weight == 0
+
+    def _home_is_better(self, images: list[Tensor], rows: list[Tensor]) -> bool:
+        """Asks the ensemble as it came now and then whether its members agree better than those who answer."""
+        shares = sorted({0.0, self._picked if self.adapts and not self._few else 0.0})
+        cost = len(shares) * len(images[0])
+        if self._images - self._asked < QUICK or self._credit < cost or self._mirrored:
+            return False
+        self._credit -= cost
+        self._asked = self._images
+        views, count = PerMember(images), len(images[0])
+        found = [replace(self._at_home(), statistics=Statistics(r)).predictive(views, batch_size=count) for r in shares]
+        said = tuple(probing.seen_in(each) for each in (average(rows), *found))
+        self._said = [*(each for each in self._said if len(each) == len(said)), said][-QUICK_WINDOW:]
+        own, *homes = (probing.join(list(side)) for side in zip(*self._said, strict=True))
+        gains = [probing.gain(home, own, own) for home in homes]
+        if all(better <= 2 * error for better, error in gains):
+            return False
+        self._said, self._looks.all = [], []  # of a world that has changed by and by
+        return True
+
+    def _cost_of_a_look(self, images: list[Tensor]) -> int:
+        """In passes of one image."""
+        return (len(WEIGHTS) + (self._aside is not None)) * (2 if self._mirrored else 1) * len(images[0])
 
     def _look(self, images: list[Tensor], rows: list[Tensor], *, free: bool) -> None:
         """Asks the ensemble as it came, and adapted weights, about a batch under its own statistics."""
         if not free:
-            self._credit -= self._cost_of_a_look()
+            self._credit -= self._cost_of_a_look(images)
         how: dict[str, Any] = {"batch_size": len(images[0]), "seed": self.seed, "mirrored": self._mirrored}
         home = trying.try_weights(self._at_home(), PerMember(images), **how)
 
@@ -227,17 +274,17 @@ class GuardedStream(Stream):
             return probing.look(own, PerMember(images), **how)
 
         own = probing.seen_in(average(rows)) if self.adapts and not self._mirrored else self._ask_away(ask)
-        self._take_in(Look(self.steps, home, own))
+        self._take_in(Look(self._images, home, own))
 
     def _look_at_memory(self, drawn: list[Tensor], *, free: bool) -> None:
         """Asks them about the last images under the statistics of drawn ones."""
         if not free:
-            self._credit -= self._cost_of_a_look()  # two passes for each of fewer shares
+            self._credit -= self._cost_of_a_look(drawn)  # two passes for each of fewer shares
         mask, threads = self.source.class_mask, self._threads
         found = {r: self._gathered.ask(self._at_home().members, r, drawn, mask, threads) for r in SHARES}
         home, seen = ({r: pair[place] for r, pair in found.items()} for place in (0, 1))
         away = self._ask_away(lambda: self._gathered.ask(self.members, self._share(), drawn, mask, threads)[0])
-        self._take_in(Look(self.steps, home, away, seen))
+        self._take_in(Look(self._images, home, away, seen))
 
     def _take_in(self, look: Look) -> None:
         self._looks.add(look)
@@ -272,6 +319,7 @@ class GuardedStream(Stream):
         """Who answers from now on; True if that is somebody else."""
         home = self._looks.home()
         picked = trying.pick(home, mirrored=self._mirrored)
+        self._picked = picked.batch_weight
         possible = trying.possible_classes(self.source, home[0.0].classes)
         part, counted = self._looks.classes_per_batch(picked.batch_weight, possible)
         mixed, classes = part >= MIXED, f"{counted:.1f} of {possible} in a batch"
@@ -297,7 +345,10 @@ class GuardedStream(Stream):
             picked.batch_weight != self.settings.batch_weight or self.settings.statistics != "source"
         ):
             self.change("bn", batch_weight=picked.batch_weight, statistics="source", reason=picked.reason)
-        return before != (self.adapts, self.settings.batch_weight)
+        if before == (self.adapts, self.settings.batch_weight):
+            return False
+        self._said = []
+        return True
 
     def _notice_classes(self, seen: Seen) -> None:
         """Lets go of the memory when batches have been of mixed classes for a while."""
@@ -353,11 +404,16 @@ class GuardedStream(Stream):
 
     def describe_state(self) -> dict[str, Any]:
         kept = {name: getattr(self, f"_{name}") for name in KEPT} | {"guard": self.guard, "chooses": self.chooses}
-        kept |= {"looks": self._looks.describe(), "gathered": self._gathered.describe()}
+        kept |= {
+            "said": [[seen.confidence for seen in each] for each in self._said],
+            "looks": self._looks.describe(),
+            "gathered": self._gathered.describe(),
+        }
         return super().describe_state() | {"watch": kept | {"aside": self._aside is not None}}
 
     def pack_state(self) -> dict[str, dict[str, Tensor]]:
         fresh = {} if self._fresh is None else {"fresh": self._fresh}
+        fresh |= {f"said/{i}/{j}": seen.labels for i, each in enumerate(self._said) for j, seen in enumerate(each)}
         groups = {"watch": self._looks.pack() | self._usual.pack() | fresh, "gathered": self._gathered.pack()}
         groups |= {f"aside-{i}": weights for i, weights in enumerate(self._aside or [])}
         return super().pack_state() | {name: group for name, group in groups.items() if group}
@@ -371,6 +427,11 @@ class GuardedStream(Stream):
             self._looks.unpack(kept["looks"], group)
             self._usual.unpack(group)
             self._fresh = group.get("fresh")
+            classes = kept["looks"]["classes"]
+            self._said = [
+                tuple(Seen(group[f"said/{i}/{j}"], classes, value) for j, value in enumerate(values))
+                for i, values in enumerate(kept["said"])
+            ]
             self._gathered.unpack(kept["gathered"], tensors.get("live-gathered", {}), self._movers)
             members = range(len(self._movers))
             self._aside = [tensors[f"live-aside-{i}"] for i in members] if kept["aside"] else None
