@@ -4,9 +4,9 @@
 
 LARGE: uint8 [n, 224, 224, 3], compared with `imagecorruptions` and with the plain definitions (ImageNet constants).
 SMALL: uint8 [n, 32, 32, 3], compared with the plain definitions (CIFAR constants). Writes results/corruptions/
-fidelity.json and the tables of docs/corruptions.md. Randomness differs, so statistics are compared: the mean and the
-standard deviation of an image (grey levels), PSNR to the clean image (dB), radial power spectrum (RMS over eight octave
-bands, dB). "floor" is the same distance between two runs of the other implementation.
+fidelity.json and the tables of docs/measurements/corruptions.md. Randomness differs, so statistics are compared: the
+mean and the standard deviation of an image (grey levels), PSNR to the clean image (dB), radial power spectrum (RMS over
+eight octave bands, dB). "floor" is the same distance between two runs of the other implementation.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def write_tables(record):
         for name in TEST + VALIDATION:
             cells = [_worst(rows, name, key) for key in ("mean", "deviation", "psnr", "spectrum")]
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        write_table("docs/corruptions.md", "fidelity: " + title, lines)
+        write_table("docs/measurements/corruptions.md", "fidelity: " + title, lines)
 
 
 def _worst(rows, name, key):

@@ -4,7 +4,8 @@
 
 Both run in turns on the same 224-pixel images (drawn ones unless an array uint8 [n, 224, 224, 3] is given), at
 severity 1, 3 and 5 with ImageNet constants; turns are short and the best of them counts, since other work on the
-machine can only slow a turn down. Writes results/corruptions/speed.json and the table of docs/corruptions.md.
+machine can only slow a turn down. Writes results/corruptions/speed.json and the table of
+docs/measurements/corruptions.md.
 """
 
 import argparse
@@ -17,12 +18,13 @@ from pathlib import Path
 
 import corruption_peers
 import numpy as np
-from pages import write_table
+from pages import ROOT, write_table
 from scipy import ndimage
 
 from bacs.corruptions import TEST, VALIDATION, corrupt
 
-RECORD = Path(__file__).parent.parent / "results" / "corruptions" / "speed.json"
+RECORD = ROOT / "results" / "corruptions" / "speed.json"
+PAGE = "docs/measurements/corruptions.md"
 SEVERITIES = (1, 3, 5)
 
 
@@ -99,7 +101,7 @@ def write_tables(record) -> None:
         f"10,000 images of 32 x 32 x 3 through all 15 at severity 5: {total:.1f} s on {record['threads']} threads. "
         f"({record['machine']}, {record['cores']} cores.)",
     ]
-    write_table("docs/corruptions.md", "speed", lines)
+    write_table(PAGE, "speed", lines)
 
 
 def main() -> None:
@@ -131,7 +133,7 @@ def main() -> None:
     RECORD.parent.mkdir(parents=True, exist_ok=True)
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     write_tables(record)
-    print((Path(__file__).parent.parent / "docs" / "corruptions.md").read_text().partition("<!-- table: speed -->")[2])
+    print((ROOT / PAGE).read_text().partition("<!-- table: speed -->")[2])
 
 
 if __name__ == "__main__":

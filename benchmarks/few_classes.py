@@ -4,7 +4,7 @@
 
 The .npz holds the plain arrays of a published CIFAR-10 ResNet. Its test images, of all classes under each of the 15
 corruptions and of few classes with and without fog, are predicted before and after `bn`. Results go to
-results/adapt/few_classes.json, the table to docs/adapt.md.
+results/adapt/few_classes.json, the table to docs/measurements/adapt.md.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def main():
     records = {name: record(ensemble, images, labels) for name, images, labels in sets}
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     RESULT.write_text(json.dumps({"weights": chosen.weights.name, "first": FIRST, "records": records}, indent=1) + "\n")
-    write_table("docs/adapt.md", "few classes", table(records))
+    write_table("docs/measurements/adapt.md", "few classes", table(records))
 
 
 if __name__ == "__main__":

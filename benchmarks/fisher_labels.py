@@ -2,7 +2,8 @@
 
     python benchmarks/fisher_labels.py resnet20.npz --data-dir DATA
 
-Results go to results/posteriors/labels.json; `posterior_tables.py` puts their table into docs/posteriors.md.
+Results go to results/posteriors/labels.json; `posterior_tables.py` puts their table into
+docs/measurements/posteriors.md.
 """
 
 import argparse

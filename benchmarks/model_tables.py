@@ -1,4 +1,4 @@
-"""Puts the tables of docs/models.md between their marks, from the records that exist.
+"""Puts the tables of docs/measurements/models.md between their marks, from the records that exist.
 
 python benchmarks/model_tables.py
 """
@@ -60,4 +60,4 @@ def tables() -> dict[str, list[str]]:
 
 if __name__ == "__main__":
     for title, lines in tables().items():
-        write_table("docs/models.md", title, lines)
+        write_table("docs/measurements/models.md", title, lines)

@@ -7,7 +7,8 @@
 RUN is an ensemble of CIFAR-10 networks with posteriors of their own. Three stages: `prepare` makes other ensembles of
 it, `tune` chooses learning rate and posterior_weight for each on the four validation corruptions, with the first
 member alone, and `test` scores all members on four others. Every member and every cell is a file in OUT, whole or not
-there. `python benchmarks/posterior_tables.py OUT` makes the records in results/ and the tables in docs/posteriors.md.
+there. `python benchmarks/posterior_tables.py OUT` makes the records in results/ and the tables in
+docs/measurements/posteriors.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Records and tables of docs/posteriors.md from the cells that posterior_comparison.py left.
+"""Records and tables of docs/measurements/posteriors.md from the cells that posterior_comparison.py left.
 
     python benchmarks/posterior_tables.py work              # results/posteriors/{tuning,tests}.json and the tables
 
@@ -137,4 +137,4 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         keep(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "")
     for title, lines in tables().items():
-        write_table("docs/posteriors.md", title, lines)
+        write_table("docs/measurements/posteriors.md", title, lines)

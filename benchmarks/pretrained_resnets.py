@@ -3,8 +3,8 @@
     python benchmarks/pretrained_resnets.py resnet20.npz resnet32.npz ... --data-dir DATA --limit 2000
 
 Each .npz holds the plain arrays of one state dict of the CIFAR ResNet family (depth found from the names). Results go
-to results/corruptions/resnets.json, the table to docs/corruptions.md. A check of the corruptions: models that others
-trained must find them as hard as the published files.
+to results/corruptions/resnets.json, the table to docs/measurements/corruptions.md. A check of the corruptions: models
+that others trained must find them as hard as the published files.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def main() -> None:
         print(name, {method: [round(v, 1) for v in values] for method, values in errors[name].items()}, flush=True)
         record = {"checkpoints": [f.name for f in options.checkpoints], "images": options.limit, "errors": errors}
         out.write_text(json.dumps(record, indent=1) + "\n")
-    write_table("docs/corruptions.md", "resnets", table(record))
+    write_table("docs/measurements/corruptions.md", "resnets", table(record))
 
 
 if __name__ == "__main__":

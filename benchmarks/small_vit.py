@@ -3,7 +3,7 @@
     python benchmarks/small_vit.py
 
 Default settings, one seed, 1,000 test images a shift. Results go to results/models/small_vit.json, the table to
-docs/models.md by benchmarks/model_tables.py.
+docs/measurements/models.md by benchmarks/model_tables.py.
 """
 
 import itertools

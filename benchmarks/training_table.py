@@ -1,4 +1,4 @@
-"""Puts the clean accuracy of the CIFAR-10 members and their ensemble into docs/training.md.
+"""Puts the clean accuracy of the CIFAR-10 members and their ensemble into docs/measurements/training.md.
 
 python benchmarks/training_table.py
 """
@@ -7,7 +7,7 @@ import json
 
 from pages import ROOT, write_table
 
-PAGE, TITLE = "docs/training.md", "cifar10"
+PAGE, TITLE = "docs/measurements/training.md", "cifar10"
 ENSEMBLE = "cifar10-clean/records/cifar10.clean--vanilla--offline--0.json"
 
 

@@ -64,7 +64,7 @@ def test_a_mask_is_made_of_the_tokens():
 
 def test_the_tables_are_those_of_the_records():
     tables = runpy.run_path(str(ROOT / "benchmarks" / "model_tables.py"))
-    text = (ROOT / "docs" / "models.md").read_text()
+    text = (ROOT / "docs" / "measurements" / "models.md").read_text()
     names = ["memory", "small_vit"] + ["efficientnet"] * (ROOT / "results" / "efficientnet" / "about.json").exists()
     for name in names:
         assert f"<!-- table: {name} -->\n" + "\n".join(tables[name]()) + "\n<!-- end -->" in text, name

@@ -1,5 +1,8 @@
-"""The tables of docs/benchmark.md and docs/training.md are those of the records in results/."""
+"""The tables of docs/benchmark.md and docs/measurements/ are those of the records in results/."""
 
+import json
+
+import few_classes
 import model_tables
 import posterior_tables
 import pytest
@@ -24,7 +27,7 @@ def test_a_table_is_what_its_records_make_of_it(name):
 
 @pytest.mark.parametrize(("page", "tables"), [("models", model_tables.tables), ("posteriors", posterior_tables.tables)])
 def test_other_pages_show_what_their_records_hold(page, tables):
-    text = (ROOT / "docs" / f"{page}.md").read_text()
+    text = (ROOT / "docs" / "measurements" / f"{page}.md").read_text()
     assert len(tables()) >= 2
     for title, table in tables().items():
         assert with_table(text, title, table) == text, title
@@ -41,6 +44,13 @@ def test_the_readme_says_what_the_sweep_found():
 def test_the_table_of_training_is_what_the_run_and_the_sweep_hold():
     page = (ROOT / training_table.PAGE).read_text()
     assert with_table(page, training_table.TITLE, training_table.lines()) == page
+
+
+def test_the_table_of_few_classes_is_what_its_record_holds():
+    page = (ROOT / "docs" / "measurements" / "adapt.md").read_text()
+    found = few_classes.table(json.loads(few_classes.RESULT.read_text())["records"])
+    assert len(found) == 2 + 25
+    assert with_table(page, "few classes", found) == page
 
 
 def test_the_table_of_temperatures_is_what_its_sweeps_hold():

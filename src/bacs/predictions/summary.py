@@ -166,7 +166,7 @@ def _spread(before: Figures, after: Figures) -> list[str]:
     """Batch statistics of few classes: they make equal what sets these classes apart, and the others appear.
 
     On shifted images of all classes, adaptation finds more of them too, but is about as sure as before;
-    docs/adapt.md has the figures behind the two numbers.
+    docs/measurements/adapt.md has the figures behind the two numbers.
     """
     more = after.effective_classes > 1.5 * before.effective_classes
     if not (more and after.confidence < before.confidence - 0.05):
