@@ -87,8 +87,9 @@ OBJECTIVES: dict[str, Objective] = {
 def terms(objective: str | Objective) -> list[tuple[float, Objective]]:
     """Weights and functions of an objective: a function, a name, or a sum of names with weights.
 
-    >>> [(weight, function.__name__) for weight, function in terms("entropy + 0.5 * consistency")]
-    [(1.0, 'mean_entropy'), (0.5, 'consistency')]
+    Examples:
+        >>> [(weight, function.__name__) for weight, function in terms("entropy + 0.5 * consistency")]
+        [(1.0, 'mean_entropy'), (0.5, 'consistency')]
     """
     if callable(objective):
         return [(1.0, objective)]

@@ -34,8 +34,9 @@ def load(
     "test" is the set used for evaluation: for ImageNet the validation images. `size` applies to image folders:
     the central 224/256 of each image is resized to it; None leaves the files as they are (ImageNet: 224).
 
-    >>> load("fashion-mnist-part", split="train").images.shape  # this one ships with bacs
-    (6000, 28, 28, 1)
+    Examples:
+        >>> load("fashion-mnist-part", split="train").images.shape  # this one ships with bacs
+        (6000, 28, 28, 1)
     """
     root = data_root(data_dir)
     head, *cell = str(name).split("/")

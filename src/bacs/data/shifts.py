@@ -50,8 +50,9 @@ def shift(
     - "stl10" for a CIFAR-10 model, "svhn->mnist", "cifar10.1", "imagenet-r", a path: other data
     - "cifar10/clean", or "clean" with `source="cifar10"`: no shift at all
 
-    >>> shift("fashion-mnist-part-c/gaussian_noise/5", limit=100).images.shape
-    (100, 28, 28, 1)
+    Examples:
+        >>> shift("fashion-mnist-part-c/gaussian_noise/5", limit=100).images.shape
+        (100, 28, 28, 1)
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")

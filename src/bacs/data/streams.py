@@ -36,11 +36,12 @@ def stream_batches(
 
     Give `shifts` as a generator, and each is made when the one before it has passed:
 
-    >>> from bacs.data import shift
-    >>> names = gradual_names("fashion-mnist-part-c", ["fog", "snow"])
-    >>> first = next(stream_batches(shift(name, limit=100) for name in names))
-    >>> first.shift, len(first.images)
-    ('fashion-mnist-part-c/fog/1', 64)
+    Examples:
+        >>> from bacs.data import shift
+        >>> names = gradual_names("fashion-mnist-part-c", ["fog", "snow"])
+        >>> first = next(stream_batches(shift(name, limit=100) for name in names))
+        >>> first.shift, len(first.images)
+        ('fashion-mnist-part-c/fog/1', 64)
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be >= 1, got {batch_size}")
@@ -121,8 +122,9 @@ def continual_names(
 ) -> list[str]:
     """Names of one shift after the other at one severity, for a run without reset.
 
-    >>> continual_names("cifar10-c", ["fog", "snow"])
-    ['cifar10-c/fog/5', 'cifar10-c/snow/5']
+    Examples:
+        >>> continual_names("cifar10-c", ["fog", "snow"])
+        ['cifar10-c/fog/5', 'cifar10-c/snow/5']
     """
     return [f"{corrupted_set}/{corruption}/{severity}{suffix}" for corruption in corruptions]
 
@@ -130,8 +132,9 @@ def continual_names(
 def gradual_names(corrupted_set: str, corruptions: Sequence[str] = TEST, *, suffix: str = "") -> list[str]:
     """Names of shifts whose severity rises and falls, 1-2-3-4-5-4-3-2-1, through each corruption.
 
-    >>> gradual_names("cifar10-c", ["fog"])[:3]
-    ['cifar10-c/fog/1', 'cifar10-c/fog/2', 'cifar10-c/fog/3']
+    Examples:
+        >>> gradual_names("cifar10-c", ["fog"])[:3]
+        ['cifar10-c/fog/1', 'cifar10-c/fog/2', 'cifar10-c/fog/3']
     """
     severities = (1, 2, 3, 4, 5, 4, 3, 2, 1)
     return [f"{corrupted_set}/{corruption}/{severity}{suffix}" for corruption in corruptions for severity in severities]

@@ -62,7 +62,8 @@ def predict_table(
         coverage: the share of images to answer for; the least confident others are flagged in `abstain`.
         accuracy: flags instead as few as let the others reach this mean confidence, which of honest probabilities
             (method `auto`, temperature `agreement`) is the accuracy to be expected.
-        batch_size, seed: as in `Ensemble.predict`.
+        batch_size: as in `Ensemble.predict`.
+        seed: as in `Ensemble.predict`.
     """
     predictive = ensemble.predictive(images, batch_size=batch_size, seed=seed)
     return tabulate(predictive, paths=paths, class_names=ensemble.class_names, coverage=coverage, accuracy=accuracy)
