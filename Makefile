@@ -56,14 +56,19 @@ check: $(READY)
 	$(BIN)/pyrefly check
 	$(BIN)/python -m pytest -q tests/test_imports.py
 
-# The API pages are read from the source, nothing is imported; the site fetches nothing, neither now nor when it is read.
-docs: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+# In an environment of its own, without torch: the API pages are read from the source. Groups need pip 25.1.
+$(VENV)-docs/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -c constraints.txt --group docs
+	@touch $@
+
+docs: $(VENV)-docs/.ready
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(VENV)-vision .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-vision $(VENV)-docs site .pytest_cache .ruff_cache
