@@ -1,13 +1,10 @@
 """`bacs adapt` from the command's first argument to its exit code."""
 
 import csv
-import importlib
 import json
 import os
 import runpy
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -66,8 +63,8 @@ def test_sixty_pictures_of_every_kind_ten_of_them_broken(tmp_path):
     lines = list(runpy.run_path(str(BENCHMARK))["run"](tmp_path, 60))
     assert "50 good pictures in 20 kinds, 10 broken" in lines[0]
     assert [line.split(" rows right, 10 named failures")[0] for line in lines[1:3]] == [
-        "vanilla: exit code 1, 50",
-        "bacs: exit code 1, 50",
+        "vanilla: exit code 3, 50",
+        "bacs: exit code 3, 50",
     ]
     assert len(lines) == 13
 
@@ -341,12 +338,8 @@ class TestImages:
         assert (code, "model must name what the weights in weights.pt belong to" in err) == (2, True)
 
 
-def test_the_help_names_every_method_and_waits_for_nothing():
-    light = importlib.import_module("bacs.cli.adapt")
-    assert set(light.METHODS) == set(bacs.METHODS)
-    code = "import sys; from bacs.cli import main\ntry: main(['adapt', '--help'])\nexcept SystemExit: pass\n"
-    check = "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
+def test_the_help_names_every_method():
+    assert set(import_module("bacs.cli.adapt").METHODS) == set(bacs.METHODS)
 
 
 class TestOnline:
@@ -402,11 +395,11 @@ class TestOnline:
 
 
 class TestFailures:
-    def test_they_are_listed_and_the_exit_code_is_1(self, place, adapt):
+    def test_they_are_listed_and_the_exit_code_says_that_the_table_is_there(self, place, adapt):
         Path("photos/05.png").write_bytes(b"")
         Path("photos/notes.md").write_text("")
         code, out, err = adapt("run", "photos", "--out", "a.parquet")
-        assert code == 1
+        assert code == 3
         assert "skipped photos/05.png: empty" in err
         assert "pictures skipped: 1, other files in the folder: 1" in out
         assert [row["index"] for row in rows("a.parquet")] == [n for n in range(40) if n != 5]
@@ -424,7 +417,7 @@ class TestFailures:
         def stopped(*arguments, **options):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(sys.modules["bacs.cli.work"], "compare", stopped)
+        monkeypatch.setattr(import_module("bacs.cli.work.adapt"), "compare", stopped)
         code, _, err = adapt("run", "photos", "--out", "a.csv", "--overwrite")
         assert code == 130
         assert "The same command begins anew" in err
@@ -452,7 +445,7 @@ class TestFailures:
     def test_impossible_wishes_are_said_before_any_work(self, place, adapt, monkeypatch, arguments, message):
         Path("there.csv").write_text("precious")
         bacs.load("run").save("run3")
-        monkeypatch.setattr(import_module("bacs.cli.work"), "pictures", None)  # no picture is read
+        monkeypatch.setattr(import_module("bacs.cli.work.adapt"), "pictures", None)  # no picture is read
         code, out, err = adapt("run", "photos", *arguments)
         assert (code, out) == (2, "")
         assert message in err
@@ -462,7 +455,7 @@ class TestFailures:
         "arguments", [("--out", "run/bacs.json/a.csv"), ("--out", "a.csv", "--save", "photos/00.png/b")]
     )
     def test_outputs_that_cannot_be_written_are_said_before_any_work(self, place, adapt, monkeypatch, arguments):
-        monkeypatch.setattr(import_module("bacs.cli.work"), "pictures", None)  # no picture is read
+        monkeypatch.setattr(import_module("bacs.cli.work.adapt"), "pictures", None)  # no picture is read
         code, out, err = adapt("run", "photos", *arguments)
         assert (code, out) == (1, "")
         flag, path = arguments[-2:]

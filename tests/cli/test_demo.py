@@ -12,7 +12,7 @@ import bacs
 from bacs import cli
 from bacs.data.image_set import first
 
-demo = import_module("bacs.cli.demo")  # `bacs.cli.demo` itself is the verb of that name
+demo = import_module("bacs.cli.work.demo")
 
 
 @pytest.fixture

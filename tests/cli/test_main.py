@@ -4,12 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import bacs
 from bacs import cli, toml
+from bacs.engine import Place
 from bacs.errors import DataError
 from small import small_member
 from sweep_records import make_record, write_sweep
@@ -45,11 +48,30 @@ def test_the_overview_says_what_the_verbs_say_of_themselves():
         assert (cli.function_of(verb).__doc__ or "").replace("\n", " ").startswith(text.removesuffix(".")), verb
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["adpt"]])
-def test_what_needs_no_torch_does_not_wait_for_it(arguments):
-    code = f"import sys; from bacs.cli import main; main({arguments}); assert 'torch' not in sys.modules"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "bacs" in found.stdout + found.stderr
+LIGHT = """
+import sys
+from bacs.cli import main
+for arguments, expected in {calls}:
+    try:
+        code = main(arguments)
+    except SystemExit as exit:
+        code = exit.code
+    assert code == expected, (arguments, code)
+    found = {{"torch", "numpy", "scipy"}} & set(sys.modules)
+    assert not found, (arguments, found)
+print("light", file=sys.stderr)
+"""
+
+
+def test_help_and_usage_errors_wait_for_nothing_that_is_slow():
+    calls = [(["--help"], 0), (["--version"], 0), (["adpt"], 2), ([], 2)]
+    for verb in cli.VERBS:
+        calls += [([verb, "--help"], 0), ([verb, "--unknown"], 2)]
+    assert len(calls) == 4 + 2 * 12
+    found = subprocess.run(
+        [sys.executable, "-c", LIGHT.format(calls=calls)], capture_output=True, text=True, check=False
+    )
+    assert found.stderr.endswith("light\n"), found.stderr
 
 
 def test_the_version_and_the_module(capsys):
@@ -123,19 +145,46 @@ def test_help_names_what_the_environment_may_hold(capsys):
     assert "BACS_DATA" in out
 
 
-def test_nothing_speaks_of_python_types_or_markup(capsys):
+def test_help_speaks_of_what_an_argument_is_and_not_of_python(capsys):
     for verb in cli.VERBS:
         out = run(capsys, verb, "--help")[1]
-        assert not [mark for mark in ("{None}", "NoneType", "[bold]", "`") if mark in out], verb
+        marks = r"None\b|NoneType|<class '|\[bold\]|`|\(default: \)|\b(PATH|STR|INT|FLOAT|True|False)\b"
+        assert re.findall(marks, out) == [], verb
+
+
+def test_help_says_recipe_data_and_run(capsys):
+    expected = {
+        "train": ("RECIPE", "--out DIR", "--workers N"),
+        "sweep": ("RECIPE", "--run RUN", "--settings FILE", "--limit N", "--address HOST:PORT"),
+        "tune": ("RECIPE", "--criterion accuracy|nll|brier|ece"),
+        "corrupt": ("DATA", "--corruptions NAME ...", "--severities N ..."),
+        "posterior": ("CHECKPOINT ...", "--data DATA", "--kind fisher|swag"),
+        "adapt": ("IMAGES ...", "--out FILE", "--size HEIGHT WIDTH"),
+        "serve": ("RUN", "--state DIR", "--port N"),
+        "report": ("DIR ...",),
+    }
+    for verb, words in expected.items():
+        out = run(capsys, verb, "--help")[1]
+        assert [word for word in words if word not in out] == [], verb
+
+
+def test_what_light_files_repeat_is_what_the_slow_ones_say():
+    assert tuple(bacs.metrics.SCORES) == import_module("bacs.cli.tune").CRITERIA
+    flags, place = (
+        {field.name: field.default for field in fields(kind)} for kind in (import_module("bacs.cli.place").Where, Place)
+    )
+    assert flags == place
 
 
 @pytest.mark.parametrize(
     ("flag", "values", "message"),
     [
-        ("--batch-size", ("ten",), "Error parsing --batch-size: must be INT, got ten"),
-        ("--temperature", ("hot",), "Error parsing --temperature: must be FLOAT|{agreement}, got hot"),
+        ("--batch-size", ("ten",), "Error parsing --batch-size: must be a whole number, got ten"),
+        ("--temperature", ("hot",), "Error parsing --temperature: must be a number or the word agreement"),
+        ("--seed", ("x",), "Error parsing --seed: must be a whole number, got x"),
+        ("--learning-rate", ("fast",), "Error parsing --learning-rate: must be a number, got fast"),
         ("--size", ("32",), "Missing value for argument '--size'. Expected 2 values."),
-        ("--size", ("32", "x"), "Error parsing --size: must be INT INT, got 32 x"),
+        ("--size", ("32", "x"), "Error parsing --size: must be two whole numbers, got 32 x"),
     ],
 )
 def test_a_wrong_value_is_said_in_plain_words(capsys, flag, values, message):

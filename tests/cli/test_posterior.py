@@ -103,7 +103,7 @@ def test_what_the_network_sees_wrongly_is_not_called_a_perfect_fit(run, data, tm
     assert entry["source_accuracy"] < 0.5
     assert f"source accuracy {entry['source_accuracy']:.2f} is that of guessing among 3 classes" in entry["guessing"]
     assert "is that of guessing" in " ".join(err.split())
-    guessing = import_module("bacs.cli.posterior").guessing
+    guessing = import_module("bacs.cli.work.posterior").guessing
     assert [guessing(right, 1000, 10) is None for right in (0.08, 0.1, 0.13, 0.9)] == [False, False, True, True]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,8 +32,8 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def sweep(*arguments):
-    return cli.main(["sweep", "recipe.toml", "--run", "run", "--out", "out", "--workers", "1", *arguments])
+def sweep(*arguments, out="out"):
+    return cli.main(["sweep", "recipe.toml", "--run", "run", "--out", out, "--workers", "1", *arguments])
 
 
 def test_a_sweep_says_what_is_finished_and_a_second_one_skips_it(place, capsys):
@@ -67,12 +68,15 @@ def test_a_dry_run_lists_the_cells_and_does_nothing(place, capsys):
 def test_failed_cells_are_listed_in_one_line_and_the_exit_code_says_so(place, capsys):
     text = RECIPE.replace('"bacs"', '"bacs-no-posterior"') + "[method.bacs-no-posterior]\nlearning_rate = 1e30\n"
     (place / "recipe.toml").write_text(text)
-    assert sweep() == 1
+    assert sweep() == 3
     shown = capsys.readouterr().err
     assert "fashion-mnist-part-c/fog/5 bacs-no-posterior 1 epoch: DivergenceError: " in shown
     name = "fashion-mnist-part-c.fog.5--bacs-no-posterior--offline--1"
     assert f"failed, and tried again by the same command: {name}\n" in shown
     assert "2 of 3 cells are finished: out" in shown
+    (place / "recipe.toml").write_text(re.sub("methods = .*", 'methods = ["bacs-no-posterior"]', text))
+    assert sweep(out="none") == 1  # nothing at all was written that could be used
+    (place / "recipe.toml").write_text(text)
     (place / "calm.toml").write_text("[method.bacs-no-posterior]\nlearning_rate = 1e-3\n")
     assert sweep("--settings", "calm.toml") == 0
     assert all(record["error"] is None for record in records("out"))

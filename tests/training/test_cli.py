@@ -10,14 +10,14 @@ import time
 import pytest
 
 import bacs
+from bacs.cli.place import Where
 from bacs.cli.train import train
-from bacs.engine import Place
 from bacs.errors import RunError
 from bacs.training import curves, folder
 
 
 def test_a_run_ends_with_scores_the_way_to_load_it_and_curves(recipe_file, tmp_path, capsys):
-    assert train(recipe_file, out=tmp_path / "run", place=Place(workers=1)) == 0
+    assert train(recipe_file, out=tmp_path / "run", where=Where(workers=1)) == 0
     shown = " ".join(capsys.readouterr().err.split())
     assert "member 0 last_iterate accuracy" in shown
     assert "member 1 mean accuracy" in shown
@@ -27,7 +27,7 @@ def test_a_run_ends_with_scores_the_way_to_load_it_and_curves(recipe_file, tmp_p
 
 
 def test_json_has_the_scores_for_a_program(recipe_file, tmp_path, capsys):
-    assert train(recipe_file, out=tmp_path / "run", members=(1,), place=Place(workers=1), json=True) == 0
+    assert train(recipe_file, out=tmp_path / "run", members=(1,), where=Where(workers=1), json=True) == 0
     (member,) = json.loads(capsys.readouterr().out)
     assert member["member"] == 1
     assert member["scores"] == folder.about(tmp_path / "run", 1)["scores"]
@@ -35,7 +35,7 @@ def test_json_has_the_scores_for_a_program(recipe_file, tmp_path, capsys):
 
 def test_without_matplotlib_one_line_says_how_to_get_it(recipe_file, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert train(recipe_file, out=tmp_path / "run", members=(1,), place=Place(workers=1)) == 0
+    assert train(recipe_file, out=tmp_path / "run", members=(1,), where=Where(workers=1)) == 0
     shown = capsys.readouterr().err
     assert "training curves need matplotlib: pip install 'bacs[report]'" in shown
     assert "1 of 2 members are finished" in shown

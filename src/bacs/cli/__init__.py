@@ -1,6 +1,7 @@
 """The command `bacs`: one file per verb, and one place that turns errors into exit codes.
 
-0: done. 1: it failed (a BacsError: a file, a disk, data, divergence). 2: you asked for something impossible.
+0: done. 1: it failed (a BacsError: a file, a disk, data, divergence). 2: you asked for something impossible. 3: done
+and written, but for a part that was named. 130: stopped by Ctrl-C.
 A verb is imported when it is called, so that help and typing errors are answered at once.
 """
 
@@ -12,6 +13,9 @@ from typing import Any
 
 import bacs
 from bacs.errors import BacsError, unknown_name
+
+INCOMPLETE = 3
+"""The exit code for what was done but for a part: pictures that could not be read, cells that failed."""
 
 VERBS = {
     "demo": "Train a small ensemble, shift its test images, and compare every method of the paper.",
@@ -94,6 +98,7 @@ def overview() -> str:
             "",
             "  --version    Print the version.",
             "",
+            "Exit codes: 0 done, 1 it failed, 2 asked for something impossible, 3 done but for a part that was named.",
             "BACS_DATA names the folder of data sets; BACS_DEBUG=1 shows where an error came from.",
         ]
     )

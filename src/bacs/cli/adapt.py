@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
+from bacs.cli.arguments import Flag, takes
+
 METHODS = ("auto", "vanilla", "bn", "tent", "bacs", "bacs-no-posterior")
 
 
@@ -32,12 +34,12 @@ class Wishes:
             goes on with its own.
         predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, for a
-            Fisher posterior what bacs posterior printed.
+        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, and
+            what bacs posterior printed if it is a Fisher posterior.
         momentum: Of the optimiser.
         optimizer: sgd or adam.
-        objective: entropy, information_maximisation, consistency, ensemble_teacher, or a sum such as
-            "entropy + 0.5 * consistency"; by default the method's own.
+        objective: entropy, information_maximisation, consistency, ensemble_teacher, or a sum of these, such as
+            entropy + 0.5 * consistency in quotes; by default the method's own.
         objective_temperature: Above 1, networks that are too sure of themselves have something to descend.
         batch_weight: Share of the batch in batch norm's statistics, 0 (source) to 1; by default the method's own.
         statistics: What the other share comes from: source, or running averages that follow the images; accumulated
@@ -68,44 +70,44 @@ class Wishes:
         json: Print the summary as JSON.
     """
 
-    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")]
-    images: Annotated[Positional[tuple[str, ...]], tyro.conf.arg(metavar="IMAGES")]
-    out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
-    method: Annotated[str | None, tyro.conf.arg(metavar="|".join(METHODS))] = None
-    online: bool = False
-    save: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    settings: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    run: Annotated[Positional[Path], takes("RUN")]
+    images: Annotated[Positional[tuple[str, ...]], takes("IMAGES ...", required=True)]
+    out: Annotated[Path, takes("FILE")]
+    method: Annotated[str | None, takes("|".join(METHODS))] = None
+    online: Flag = False
+    save: Annotated[Path | None, takes("DIR")] = None
+    settings: Annotated[Path | None, takes("FILE")] = None
     epochs: float = 1
-    batch_size: int | None = None
-    predict_batch_size: int | None = None
+    batch_size: Annotated[int | None, takes("N")] = None
+    predict_batch_size: Annotated[int | None, takes("N")] = None
     learning_rate: float = 1e-3
-    posterior_weight: float | None = None
+    posterior_weight: Annotated[float | None, takes("NUMBER")] = None
     momentum: float = 0.9
-    optimizer: str = "sgd"
-    objective: str | None = None
+    optimizer: Annotated[str, takes("sgd|adam")] = "sgd"
+    objective: Annotated[str | None, takes("NAME|SUM")] = None
     objective_temperature: float = 1.0
-    batch_weight: float | None = None
-    statistics: str = "source"
-    view: str = "mirrored"
-    temperature: float | Literal["agreement"] | None = None
+    batch_weight: Annotated[float | None, takes("SHARE")] = None
+    statistics: Annotated[str, takes("source|running|accumulated")] = "source"
+    view: Annotated[str, takes("mirrored|shifted")] = "mirrored"
+    temperature: Annotated[float | Literal["agreement"] | None, takes("NUMBER|agreement")] = None
     seed: int = 0
-    device: str | None = None
-    threads: int | None = None
-    size: tuple[int, int] | None = None
-    model: Annotated[str | None, tyro.conf.arg(metavar="MODULE:CLASS")] = None
-    model_arguments: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE")] = ()
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    classes: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
-    labels: Annotated[str | None, tyro.conf.arg(metavar="FILE|folders")] = None
-    limit: int | None = None
-    coverage: float | None = None
-    accuracy: float | None = None
-    probabilities: bool = False
-    strict: bool = False
-    overwrite: bool = False
-    dry_run: bool = False
-    json: bool = False
+    device: Annotated[str | None, takes("cpu|cuda")] = None
+    threads: Annotated[int | None, takes("N")] = None
+    size: Annotated[tuple[int, int] | None, takes("HEIGHT WIDTH")] = None
+    model: Annotated[str | None, takes("NAME|MODULE:CLASS")] = None
+    model_arguments: Annotated[tuple[str, ...], takes("NAME=VALUE ...")] = ()
+    mean: Annotated[tuple[float, ...], takes("NUMBER ...")] = ()
+    std: Annotated[tuple[float, ...], takes("NUMBER ...")] = ()
+    classes: Annotated[tuple[str, ...], takes("NAME ...")] = ()
+    labels: Annotated[str | None, takes("FILE|folders")] = None
+    limit: Annotated[int | None, takes("N")] = None
+    coverage: Annotated[float | None, takes("SHARE")] = None
+    accuracy: Annotated[float | None, takes("SHARE")] = None
+    probabilities: Flag = False
+    strict: Flag = False
+    overwrite: Flag = False
+    dry_run: Flag = False
+    json: Flag = False
 
 
 def adapt(wishes: Annotated[Wishes, tyro.conf.arg(name="")]) -> int:
@@ -113,9 +115,9 @@ def adapt(wishes: Annotated[Wishes, tyro.conf.arg(name="")]) -> int:
 
     Example: bacs adapt runs/cifar10 photos/ --out predictions.parquet
 
-    Pictures that cannot be read are listed and left out, and the exit code is then 1. docs/adapt.md explains the
+    Pictures that cannot be read are listed and left out, and the exit code is then 3. docs/adapt.md explains the
     columns and the summary.
     """
-    from bacs.cli.work import run
+    from bacs.cli.work.adapt import run
 
     return run(wishes)

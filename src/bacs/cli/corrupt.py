@@ -2,31 +2,25 @@
 
 import json as json_format
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from bacs.corruptions import TEST, VALIDATION
-from bacs.data import load
-from bacs.data.copies import write_copy
-from bacs.data.image_set import first
-from bacs.errors import unknown_name
-from bacs.writable import check_writable
+from bacs.cli.arguments import Flag, takes
 
 
 def corrupt(
-    data: Positional[str],
-    out: Path,
-    corruptions: tuple[str, ...] = (*TEST, *VALIDATION),
-    severities: tuple[int, ...] = (1, 2, 3, 4, 5),
+    data: Annotated[Positional[str], takes("DATA")],
+    out: Annotated[Path, takes("DIR")],
+    corruptions: Annotated[tuple[str, ...], takes("NAME ...")] = (),
+    severities: Annotated[tuple[int, ...], takes("N ...")] = (1, 2, 3, 4, 5),
     seed: int = 0,
-    limit: int | None = None,
-    split: str = "test",
-    data_dir: Path | None = None,
-    download: bool = False,
-    size: int | None = None,
-    json: bool = False,
+    limit: Annotated[int | None, takes("N")] = None,
+    split: Annotated[str, takes("train|test")] = "test",
+    data_dir: Annotated[Path | None, takes("DIR")] = None,
+    download: Flag = False,
+    size: Annotated[int | None, takes("N")] = None,
+    json: Flag = False,
 ) -> int:
     """Write a corrupted copy of a data set in the published layout.
 
@@ -48,7 +42,18 @@ def corrupt(
         size: Crop and resize the images of a folder to this many pixels.
         json: Print what was done as JSON.
     """
-    for name in corruptions:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from bacs.corruptions import TEST, VALIDATION
+    from bacs.data import load
+    from bacs.data.copies import write_copy
+    from bacs.data.image_set import first
+    from bacs.errors import unknown_name
+    from bacs.writable import check_writable
+
+    chosen = corruptions or (*TEST, *VALIDATION)
+    for name in chosen:
         if name not in (*TEST, *VALIDATION):
             raise unknown_name("corruptions", name, (*TEST, *VALIDATION))
     if not severities or len(set(severities)) != len(severities) or not set(severities) <= {1, 2, 3, 4, 5}:
@@ -59,16 +64,16 @@ def corrupt(
     image_set = first(load(data, split=split, data_dir=data_dir, download=download, size=size), limit)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("corrupted images", total=len(corruptions) * len(severities) * len(image_set))
+        task = progress.add_task("corrupted images", total=len(chosen) * len(severities) * len(image_set))
         written = write_copy(
             image_set,
             out,
-            corruptions,
+            chosen,
             severities,
             seed,
             lambda images: progress.advance(task, images),
         )
-    kept = [name for name in corruptions if name not in written]
+    kept = [name for name in chosen if name not in written]
     if json:
         print(json_format.dumps({"out": str(out), "images": len(image_set), "written": written, "kept": kept}))
     else:

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import tyro
 
+from bacs.cli.arguments import Flag, takes
 
-def info(run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")], *, json: bool = False) -> None:
+
+def info(run: Annotated[Path, tyro.conf.Positional, takes("RUN")], *, json: Flag = False) -> None:
     """Say what a saved ensemble, stream or run holds.
 
     Example: bacs info runs/cifar10

@@ -1,48 +1,25 @@
 """`bacs posterior`: posteriors and ensembles for checkpoints that were trained elsewhere."""
 
 import json as json_format
-import math
-import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from bacs import checkpoints as files
-from bacs.cli.source import with_size
-from bacs.data import load as load_data
-from bacs.data.folder import CENTRAL_CROP
-from bacs.data.image_set import ImageSet
-from bacs.engine import Place
-from bacs.ensemble import Ensemble, Member
-from bacs.errors import RunError
-from bacs.metrics import accuracy
-from bacs.models import classes_of
-from bacs.posteriors import kind_of, posterior_weight_for, precision_quantiles
-from bacs.posteriors.fisher_diag import FisherDiag, prior_share
-from bacs.preprocessing import Preprocessing
-from bacs.pretrained import source
-from bacs.pretrained.checkpoint import open_checkpoint
-from bacs.pretrained.fisher import too_little
-from bacs.pretrained.make import AUGMENTATIONS, Plan, chosen, make, work
-from bacs.writable import check_writable
-
-SCORED = 1000  # source images on which each member is tried in the end
+from bacs.cli.arguments import Flag, takes
 
 
 def posterior(
-    checkpoints: Positional[tuple[Path, ...]],
+    checkpoints: Annotated[Positional[tuple[Path, ...]], takes("CHECKPOINT ...", required=True)],
     *,
-    data: str,
-    out: Path,
-    kind: Literal["fisher", "swag"] | None = None,
+    data: Annotated[str, takes("DATA")],
+    out: Annotated[Path, takes("DIR")],
+    kind: Annotated[Literal["fisher", "swag"] | None, takes("fisher|swag")] = None,
     members: int = 1,
-    from_samples: bool = False,
-    from_restarts: bool = False,
-    from_seeds: bool = False,
-    images: int | None = None,
+    from_samples: Flag = False,
+    from_restarts: Flag = False,
+    from_seeds: Flag = False,
+    images: Annotated[int | None, takes("N")] = None,
     steps: int = 300,
     collect_every: int = 10,
     learning_rate: float = 0.01,
@@ -50,19 +27,19 @@ def posterior(
     batch_size: int = 128,
     augment: Literal["none", "pad_crop_flip"] = "none",
     prior_precision: float = 1.0,
-    expectation: Literal["exact", "sampled"] | None = None,
-    temperature: float | None = None,
-    model: str | None = None,
-    model_arguments: tuple[str, ...] = (),
-    mean: tuple[float, ...] = (),
-    std: tuple[float, ...] = (),
-    size: int | None = None,
-    split: str = "train",
-    data_dir: Path | None = None,
-    download: bool = False,
+    expectation: Annotated[Literal["exact", "sampled"] | None, takes("exact|sampled")] = None,
+    temperature: Annotated[float | None, takes("NUMBER")] = None,
+    model: Annotated[str | None, takes("NAME|MODULE:CLASS")] = None,
+    model_arguments: Annotated[tuple[str, ...], takes("NAME=VALUE ...")] = (),
+    mean: Annotated[tuple[float, ...], takes("NUMBER ...")] = (),
+    std: Annotated[tuple[float, ...], takes("NUMBER ...")] = (),
+    size: Annotated[int | None, takes("N")] = None,
+    split: Annotated[str, takes("train|test")] = "train",
+    data_dir: Annotated[Path | None, takes("DIR")] = None,
+    download: Flag = False,
     seed: int = 0,
-    device: str = "cpu",
-    json: bool = False,
+    device: Annotated[str, takes("cpu|cuda")] = "cpu",
+    json: Flag = False,
 ) -> int:
     """Give trained checkpoints a posterior, or make an ensemble of one.
 
@@ -102,6 +79,19 @@ def posterior(
         device: cpu or cuda.
         json: Print what was made as JSON.
     """
+    from rich.console import Console
+
+    from bacs import checkpoints as files
+    from bacs.cli.source import with_size
+    from bacs.cli.work.posterior import check_out, check_used, described, make_all, one_way, seen_at
+    from bacs.data import load as load_data
+    from bacs.engine import Place
+    from bacs.ensemble import Ensemble
+    from bacs.models import classes_of
+    from bacs.preprocessing import Preprocessing
+    from bacs.pretrained.checkpoint import open_checkpoint
+    from bacs.pretrained.make import AUGMENTATIONS, Plan
+
     ways = {"samples": from_samples, "restarts": from_restarts, "seeds": from_seeds}
     plan = Plan(
         kind=kind,
@@ -152,106 +142,3 @@ def posterior(
     else:
         print("\n".join([*map(described, about), f"{out}: bacs.load({str(out)!r}) opens {len(done)} member(s)"]))
     return 0
-
-
-def seen_at(size: int | None) -> dict[str, Any]:
-    """How later pictures are to be brought to the size at which the posterior was made: as the folder's are."""
-    return {"size": (size, size), "crop": CENTRAL_CROP, "interpolation": "bicubic"} if size is not None else {}
-
-
-def check_used(members: list[Member], plan: Plan) -> None:
-    """Raises for wishes that nothing would come of, since a posterior that is there is kept."""
-    kinds = {chosen(member, plan) for member in members}
-    what = "the checkpoint has a posterior, which is kept" if kinds == {"own"} else "kind swag has none"
-    hint = "; --kind fisher makes a new one"
-    if "fisher" not in kinds:
-        for name, plain in (("expectation", None), ("prior_precision", 1.0)):
-            if getattr(plan, name) != plain:
-                raise ValueError(f"{name} must be left out: {what}{hint}")
-    if kinds == {"own"} and plan.way != "restarts" and plan.images is not None:
-        raise ValueError(f"images must be left out: {what}{hint}, --kind swag too")
-
-
-def one_way(ways: dict[str, bool], members: int) -> str | None:
-    """The way that was asked for to make several members of one."""
-    chosen = [way for way, asked in ways.items() if asked]
-    options = ", ".join(f"--from-{way}" for way in ways)
-    if len(chosen) > 1:
-        raise ValueError(f"only one of {options} can be used, got {len(chosen)}")
-    if members > 1 and not chosen:
-        raise ValueError(f"members must be 1 without one of {options}, got {members}")
-    return chosen[0] if chosen else None
-
-
-def check_out(out: Path) -> None:
-    """Raises before any work is done if the ensemble could not go there."""
-    if (out / files.MANIFEST).exists():
-        raise RunError(f"{out} holds a saved {files.read_manifest(out)['kind']} already; choose a new folder")
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise RunError(f"{out} holds something else; choose a new folder")
-    check_writable("out", out)
-
-
-def make_all(
-    members: list[Member], source_set: ImageSet, plan: Plan, console: Console
-) -> tuple[list[Member], list[dict[str, Any]]]:
-    """The new members, and what there is to say of each."""
-    columns = TextColumn("source images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    done, about = [], []
-    scored = source.taken(source_set.images, SCORED, plan.seed)
-    labels = source_set.labels
-    if labels is not None:
-        labels = labels[source.some(len(source_set), SCORED, plan.seed).numpy()]
-    with Progress(*columns, console=console) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said below, for every member in its own words
-        task = progress.add_task("", total=sum(work(member, source_set, plan) for member in members))
-        for number, member in enumerate(members):
-            made, notes = make(member, source_set, plan, number, lambda count: progress.advance(task, count))
-            for each in made:
-                right, guess = None, None
-                if labels is not None:
-                    rows = Ensemble([each]).predict(scored)
-                    right = accuracy(rows, labels)
-                    guess = guessing(right, *rows.shape)
-                about.append({"member": len(about), "source_accuracy": right, "guessing": guess} | notes | scale(each))
-            done += made
-    for entry in about:
-        for said in filter(None, (entry["guessing"], entry.get("warning"))):
-            console.print(f"member {entry['member']}: {said}", highlight=False, markup=False)
-    return done, about
-
-
-def guessing(right: float, images: int, classes: int) -> str | None:
-    """What to say of a member that is right no more often than chance, give or take two deviations of it."""
-    chance = 1 / classes
-    if right > chance + 2 * math.sqrt(chance * (1 - chance) / images):
-        return None
-    return (
-        f"source accuracy {right:.2f} is that of guessing among {classes} classes: mean, std (both on the scale 0..1), "
-        "size, channel order, model or labels are not those of training"
-    )
-
-
-def scale(member: Member) -> dict[str, Any]:
-    """How wide a member's posterior is, and the posterior_weight at which adaptation feels it."""
-    state = member.posterior
-    values: dict[str, Any] = {
-        "kind": kind_of(state),
-        "precision": precision_quantiles(state)._asdict(),
-        "posterior_weight": posterior_weight_for(state),
-    }
-    if isinstance(state, FisherDiag):
-        values |= {"prior_share": prior_share(state), "warning": too_little(state)}
-    return values
-
-
-def described(entry: dict[str, Any]) -> str:
-    """One line of a member."""
-    low, median, high = entry["precision"].values()
-    parts = [f"member {entry['member']}  {entry['kind']}  precision {low:.3g} / {median:.3g} / {high:.3g}"]
-    if entry["source_accuracy"] is not None:
-        parts.append(f"source accuracy {entry['source_accuracy']:.3f}")
-    if "temperature" in entry:
-        parts.append(f"temperature {entry['temperature']:.3g}")
-    parts.append(f"posterior_weight for the usual pull {entry['posterior_weight']:.3g}")
-    return "  ".join(parts)

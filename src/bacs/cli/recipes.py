@@ -5,10 +5,11 @@ from typing import Annotated
 import tyro
 
 from bacs import toml
+from bacs.cli.arguments import takes
 from bacs.errors import RecipeError
 
 
-def recipes(name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = None) -> None:
+def recipes(name: Annotated[str | None, tyro.conf.Positional, takes("NAME")] = None) -> None:
     """List the recipes that come with bacs, or show one.
 
     Example: bacs recipes cifar10-c-small

@@ -1,23 +1,19 @@
 """`bacs report`: the paper's tables and figures, and a page, from the records of sweeps."""
 
 import json as json_format
-import math
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
-from rich.console import Console
 
-from bacs.report.chapter import Chapter
-from bacs.report.records import Sweep, read
-from bacs.report.terminal import fitted, on_terminal
-from bacs.report.write import Report, write
-from bacs.writable import check_writable
+from bacs.cli.arguments import Flag, takes
 
 
 def report(
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional], *, out: Path | None = None, json: bool = False
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, takes("DIR ...", required=True)],
+    *,
+    out: Annotated[Path | None, takes("DIR")] = None,
+    json: Flag = False,
 ) -> int:
     """Make the paper's tables and figures, and a page to look at, from the records of sweeps.
 
@@ -33,6 +29,13 @@ def report(
     """
     if not folders:
         raise ValueError("folders must name at least one folder of a sweep, got none")
+    from rich.console import Console
+
+    from bacs.cli.work.report import as_json, common_folder, show
+    from bacs.report.records import read
+    from bacs.report.write import write
+    from bacs.writable import check_writable
+
     sweeps = [read(folder) for folder in folders]
     into = out or common_folder(folders) / "report"
     check_writable("out", into)
@@ -47,62 +50,3 @@ def report(
     console.print(f"\npage: {written.page}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"tables and figures: {into}", markup=False, highlight=False, soft_wrap=True)
     return 0
-
-
-def common_folder(folders: tuple[Path, ...]) -> Path:
-    """The folder itself, or the nearest one that holds all of several."""
-    if len(folders) == 1:
-        return folders[0]
-    return Path(os.path.commonpath([folder.resolve().parent for folder in folders]))
-
-
-def show(sweep: Sweep, chapters: tuple[Chapter, ...], console: Console, *, titled: bool) -> None:
-    """Prints the main table of every chapter with its notes, and the cells that failed."""
-    if titled:
-        console.rule(sweep.title, align="left", style="")
-    for chapter in chapters:
-        table = fitted(chapter.summary, console.width)
-        console.print(f"\n{table.title}", style="bold", markup=False, highlight=False, soft_wrap=True)
-        console.print(on_terminal(table))
-        for note in table.notes:
-            console.print(note, style="dim", markup=False, highlight=False)
-    if sweep.missing:
-        console.print(sweep.missing_note, style="bold", markup=False, highlight=False, soft_wrap=True)
-    for record in sweep.failed:
-        cell = f"{record['shift']} {record['method']} {record['protocol']}"
-        console.print(f"failed: {cell}: {record['error']}", markup=False, highlight=False, soft_wrap=True)
-
-
-def as_json(sweeps: list[Sweep], written: Report) -> dict[str, Any]:
-    """Files and mean scores for a program; accuracy in percent as printed, an infinite NLL as "inf"."""
-    return {
-        "page": str(written.page),
-        "files": [str(file) for file in written.files],
-        "sweeps": [
-            {
-                "folder": str(sweep.folder),
-                "title": sweep.title,
-                "tables": [_table_json(chapter) for chapter in chapters],
-                "missing": list(sweep.missing),
-                "failed": [
-                    {key: record[key] for key in ("shift", "method", "protocol", "error")} for record in sweep.failed
-                ],
-            }
-            for sweep, chapters in zip(sweeps, written.chapters, strict=True)
-        ],
-    }
-
-
-def _table_json(chapter: Chapter) -> dict[str, Any]:
-    table = chapter.summary
-    headings = [f"{column.group} {column.heading}".removeprefix("here").strip() for column in table.columns]
-    rows = [
-        {"label": line.label, "method": line.method, "kind": line.block}
-        | {heading: _number(cell.value) for heading, cell in zip(headings, line.cells, strict=True)}
-        for line in table.lines
-    ]
-    return {"title": table.title, "rows": rows, "notes": list(table.notes)}
-
-
-def _number(value: float | None) -> float | str | None:
-    return "inf" if value is not None and math.isinf(value) else value

@@ -5,19 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
 from tyro.conf import OmitArgPrefixes, Positional
 
+from bacs.cli.adapt import METHODS as NAMES
 from bacs.cli.adapt import Wishes
-from bacs.cli.settings import check_abstaining, check_chosen
-from bacs.cli.source import method_for, opened
+from bacs.cli.arguments import Flag, takes
 from bacs.errors import RunError
-from bacs.methods import METHODS, Stream
-from bacs.methods.catalogue import find
-from bacs.methods.settings import AGREEMENT, Settings
 from bacs.serve.limits import Limits
 
 if TYPE_CHECKING:
+    from bacs.methods import Stream
     from bacs.serve.state import State
 
 LIMITS = Limits()
@@ -35,37 +32,37 @@ class Address:
             shows even then.
     """
 
-    host: str = "127.0.0.1"
+    host: Annotated[str, takes("HOST")] = "127.0.0.1"
     port: int = 8000
-    token_file: Path | None = None
-    no_token: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    token_file: Annotated[Path | None, takes("FILE")] = None
+    no_token: Flag = False
 
 
 HERE = Address()
 
 
 def serve(
-    run: Annotated[Positional[Path], tyro.conf.arg(metavar="RUN")],
+    run: Annotated[Positional[Path], takes("RUN")],
     *,
     address: OmitArgPrefixes[Address] = HERE,
-    method: Annotated[str | None, tyro.conf.arg(metavar="|".join(METHODS))] = None,
-    adapt: Annotated[bool, tyro.conf.FlagCreatePairsOff] = True,
+    method: Annotated[str | None, takes("|".join(NAMES))] = None,
+    adapt: Flag = True,
     batch_size: int = 64,
     delay: float = 0.02,
-    state: Path | None = None,
+    state: Annotated[Path | None, takes("DIR")] = None,
     save_every: int = 50,
-    name: str | None = None,
-    pictures: Annotated[bool, tyro.conf.FlagCreatePairsOff] = True,
-    coverage: float | None = None,
-    accuracy: float | None = None,
+    name: Annotated[str | None, takes("NAME")] = None,
+    pictures: Flag = True,
+    coverage: Annotated[float | None, takes("SHARE")] = None,
+    accuracy: Annotated[float | None, takes("SHARE")] = None,
     learning_rate: float = 1e-3,
-    posterior_weight: float | None = None,
-    batch_weight: float | None = None,
-    statistics: str = "source",
-    temperature: float | Literal["agreement"] | None = None,
-    device: str = "cpu",
-    size: tuple[int, int] | None = None,
-    model: str | None = None,
+    posterior_weight: Annotated[float | None, takes("NUMBER")] = None,
+    batch_weight: Annotated[float | None, takes("SHARE")] = None,
+    statistics: Annotated[str, takes("source|running")] = "source",
+    temperature: Annotated[float | Literal["agreement"] | None, takes("NUMBER|agreement")] = None,
+    device: Annotated[str, takes("cpu|cuda")] = "cpu",
+    size: Annotated[tuple[int, int] | None, takes("HEIGHT WIDTH")] = None,
+    model: Annotated[str | None, takes("MODULE:CLASS")] = None,
     limits: OmitArgPrefixes[Limits] = LIMITS,
 ) -> int:
     """Serve an ensemble that adapts to what it is shown, with a page to watch it.
@@ -88,8 +85,8 @@ def serve(
         coverage: Share of the images to answer for, 0.9 if not given; abstain is said of the least confident others.
         accuracy: Abstain as often as it takes for the others to reach this accuracy, by estimate.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, for a
-            Fisher posterior what bacs posterior printed.
+        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, and
+            what bacs posterior printed if it is a Fisher posterior.
         batch_weight: Share of the batch in batch norm's statistics, 0 (source) to 1; by default the method's own.
         statistics: What the other share comes from: source, or running averages that follow the images.
         temperature: Of the predictions; agreement chooses it without labels.
@@ -97,6 +94,12 @@ def serve(
         size: Height and width that the model takes, if the checkpoint does not say.
         model: Import path of a class that bacs does not know, such as package.module:Class.
     """
+    from bacs.cli.settings import check_abstaining, check_chosen
+    from bacs.cli.source import method_for, opened
+    from bacs.methods import METHODS, Stream
+    from bacs.methods.catalogue import find
+    from bacs.methods.settings import AGREEMENT, Settings
+
     try:
         from bacs.serve import logs
         from bacs.serve import run as running
@@ -151,7 +154,7 @@ def serve(
         return 0 if running.run(server, sock) else 1
 
 
-def begun(stream: Stream, keeper: "State", *, model: str | None) -> tuple[Stream, bool]:
+def begun(stream: "Stream", keeper: "State", *, model: str | None) -> "tuple[Stream, bool]":
     """The stream to serve, and whether it was frozen: where it was left, else from its start, which is kept at once.
 
     A folder that cannot be written is then an error before the first request.

@@ -4,40 +4,41 @@ import json as json_format
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 
-from bacs.benchmark import recipe as recipes
-from bacs.benchmark import store
-from bacs.benchmark.cell import Cell
-from bacs.benchmark.plan import plan
-from bacs.benchmark.sweep import Summary, about, run_cells
-from bacs.engine import HERE, Place
-from bacs.writable import check_writable
+from bacs.cli import INCOMPLETE
+from bacs.cli.arguments import Flag, takes
+from bacs.cli.place import HERE, Where
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bacs.benchmark.cell import Cell
+    from bacs.benchmark.sweep import Summary
 
 
 def sweep(
-    recipe: Annotated[Path, tyro.conf.Positional],
+    recipe: Annotated[Path, tyro.conf.Positional, takes("RECIPE")],
     *,
-    run: Path,
-    out: Path,
-    settings: Path | None = None,
-    limit: int | None = None,
-    place: tyro.conf.OmitArgPrefixes[Place] = HERE,
-    data_dir: Path | None = None,
-    download: bool = False,
-    compile: bool = False,
-    dry_run: bool = False,
-    json: bool = False,
+    run: Annotated[Path, takes("RUN")],
+    out: Annotated[Path, takes("DIR")],
+    settings: Annotated[Path | None, takes("FILE")] = None,
+    limit: Annotated[int | None, takes("N")] = None,
+    where: tyro.conf.OmitArgPrefixes[Where] = HERE,
+    data_dir: Annotated[Path | None, takes("DIR")] = None,
+    download: Flag = False,
+    compile: Flag = False,
+    dry_run: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Run every method of a recipe on every shift. The same command goes on with what was interrupted.
 
     Example: bacs sweep cifar10-c-small --run runs/cifar10 --out results/cifar10-c
 
     Args:
-        recipe: TOML file that says which methods meet which shifts; recipes/ has those of the paper and small ones.
+        recipe: Which methods meet which shifts: the name of one that bacs recipes lists, or a TOML file.
         run: Folder of a training run or a saved ensemble.
         out: Folder of the records; bacs report makes tables and figures of it.
         settings: TOML file with [method.<name>] tables that go before the recipe's, such as bacs tune writes.
@@ -48,6 +49,14 @@ def sweep(
         dry_run: List what would run, and do nothing.
         json: Print what was done (or would be) as JSON to standard output.
     """
+    from rich.console import Console
+
+    from bacs.benchmark import recipe as recipes
+    from bacs.benchmark import store
+    from bacs.benchmark.plan import plan
+    from bacs.benchmark.sweep import about, run_cells
+    from bacs.writable import check_writable
+
     console = Console(stderr=True)
     chosen = recipes.read(recipe, settings=settings, limit=limit)
     cells, described = plan(chosen), about(chosen.as_json(), run)
@@ -61,7 +70,7 @@ def sweep(
             described,
             run,
             out,
-            place=place,
+            place=where.place(),
             data_dir=data_dir,
             download=download,
             compile=compile,
@@ -76,17 +85,19 @@ def sweep(
         say(f"tables and figures: bacs report {out}", console)
     if summary.failed:
         say(f"failed, and tried again by the same command: {', '.join(summary.failed)}", console)
-    return 1 if summary.failed else 0
+    if not summary.failed:
+        return 0
+    return INCOMPLETE if summary.skipped + summary.finished else 1
 
 
-def closing(summary: Summary) -> str:
+def closing(summary: "Summary") -> str:
     """How many cells there are, were skipped, are new or failed."""
     done = summary.skipped + summary.finished
     text = f"{done} of {summary.cells} cells are finished"
     return f"{text}, {summary.finished} of them now" if summary.skipped and summary.finished else text
 
 
-def show_plan(cells: list[Cell], finished: list[str], *, json: bool) -> int:
+def show_plan(cells: "list[Cell]", finished: list[str], *, json: bool) -> int:
     """Prints the cells with what would become of them."""
     known = set(finished)
     rows: list[dict[str, Any]] = [cell.identity() | {"finished": cell.id in known} for cell in cells]
@@ -103,7 +114,7 @@ def show_plan(cells: list[Cell], finished: list[str], *, json: bool) -> int:
     return 0
 
 
-def say_how_to_go_on(out: Path, console: Console) -> int:
+def say_how_to_go_on(out: Path, console: "Console") -> int:
     """What Ctrl-C leaves behind, and the exit code."""
     say(
         f"\nStopped. Finished cells are in {out}; the same command goes on:\n  {' '.join(['bacs', *sys.argv[1:]])}",
@@ -112,5 +123,5 @@ def say_how_to_go_on(out: Path, console: Console) -> int:
     return 130
 
 
-def say(text: str, console: Console) -> None:
+def say(text: str, console: "Console") -> None:
     console.print(text, soft_wrap=True, markup=False, highlight=False)

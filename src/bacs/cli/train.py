@@ -4,37 +4,36 @@ import os
 import sys
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 
-from bacs.engine import HERE, Place
+from bacs.cli.arguments import Flag, takes
+from bacs.cli.place import HERE, Where
 from bacs.errors import BacsError
-from bacs.training import curves, distributed, folder
-from bacs.training import recipe as recipes
-from bacs.training.run import train as train_ensemble
-from bacs.writable import check_writable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def train(
-    recipe: Annotated[Path, tyro.conf.Positional],
+    recipe: Annotated[Path, tyro.conf.Positional, takes("RECIPE")],
     *,
-    out: Path,
-    members: tuple[int, ...] = (),
-    place: tyro.conf.OmitArgPrefixes[Place] = HERE,
-    data_dir: Path | None = None,
-    download: bool = False,
+    out: Annotated[Path, takes("DIR")],
+    members: Annotated[tuple[int, ...], takes("N ...")] = (),
+    where: tyro.conf.OmitArgPrefixes[Where] = HERE,
+    data_dir: Annotated[Path | None, takes("DIR")] = None,
+    download: Flag = False,
     checkpoint_every: int = 1,
-    tensorboard: bool = False,
-    json: bool = False,
+    tensorboard: Flag = False,
+    json: Flag = False,
 ) -> int:
     """Train the members of an ensemble by a recipe. The same command goes on with what was interrupted.
 
     Example: bacs train cifar10-small --out runs/cifar10
 
     Args:
-        recipe: TOML file that says how to train; recipes/ has those of the paper and small ones.
+        recipe: How to train: the name of one that bacs recipes lists, or a TOML file.
         out: Folder of the run. bacs.load(out) opens the members that are finished, at any time.
         members: Which members to train here, such as 0 1 2; all by default. Copy finished folders together.
         data_dir: Folder of the data sets; by default the environment variable BACS_DATA.
@@ -43,19 +42,26 @@ def train(
         tensorboard: Also write event files for TensorBoard into the run's folder.
         json: Print the scores of the finished members as JSON to standard output.
     """
+    from rich.console import Console
+
+    from bacs.training import distributed
+    from bacs.training import recipe as recipes
+    from bacs.training.run import train as train_ensemble
+    from bacs.writable import check_writable
+
     console = Console(stderr=True)
     plan = recipes.read(recipe)
     chosen = list(members) or None
     check_writable("out", out)
     try:
         if distributed.launched():
-            distributed.train(plan, out, members=chosen, data_dir=data_dir, device=place.device, console=console)
+            distributed.train(plan, out, members=chosen, data_dir=data_dir, device=where.device, console=console)
         else:
             train_ensemble(
                 plan,
                 out,
                 members=chosen,
-                place=place,
+                place=where.place(),
                 data_dir=data_dir,
                 download=download,
                 checkpoint_every=checkpoint_every,
@@ -80,12 +86,16 @@ def train(
 
 def scores(out: Path, members: int) -> list[dict[str, Any]]:
     """Number and scores of the finished members."""
+    from bacs.training import folder
+
     done = [index for index in range(members) if folder.is_finished(out, index)]
     return [{"member": index, "scores": folder.about(out, index).get("scores", {})} for index in done]
 
 
-def report(out: Path, members: int, console: Console) -> None:
+def report(out: Path, members: int, console: "Console") -> None:
     """Prints the scores of the finished members and draws their curves."""
+    from bacs.training import curves, folder
+
     done = scores(out, members)
     logs = {member["member"]: folder.about(out, member["member"]).get("log", []) for member in done}
     for member in done:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
+from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
 from bacs.cli.progress import bars
 from bacs.cli.settings import check_wishes, method_of, settings_of
@@ -61,7 +62,7 @@ def run(w: Wishes) -> int:
     for path, reason in found.failures:
         print(f"skipped {path}: {reason}", file=sys.stderr)
     tell(w, method, settings, ensemble, outcome, table, found, truth)
-    return 1 if found.failures else 0
+    return INCOMPLETE if found.failures else 0
 
 
 def read(w: Wishes, ensemble: Ensemble, progress: Any) -> Pictures:
