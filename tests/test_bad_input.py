@@ -1,6 +1,7 @@
 """Wrong input gives one or two lines that name argument, rule and value, and changes nothing."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ BAD_IMAGES = [
         r"images of shape \[2, 1, 12, 12\] do not fit ResNet26: it takes 3 channels, got 1 channels in \[batch, "
         r"channels, height, width\]; tried were the first of \[40, 1, 12, 12\]",
     ),
+    (IMAGES[0], r"it takes \[batch, channels, height, width\]; a single image is a batch as images\[None\]"),
     (IMAGES.int(), "pixels must be uint8, 0..255, got torch.int32: turn them into uint8 or floats first"),
     (np.zeros((40, 12, 12, 3), np.uint16), "pixels must be uint8, 0..255, got torch.uint16"),
     (IMAGES[:0], "images must hold at least one image, got shape"),
@@ -71,11 +73,13 @@ def test_what_cannot_be_images_is_named(ensemble, wrong):
 
 BAD_ARGUMENTS = [
     ({"method": "bax"}, r"method must be one of .*; got 'bax' \(did you mean 'bacs'\?\)"),
-    ({"method": "TENT"}, "method must be one of vanilla, bn, tent"),
+    ({"method": "TENT"}, r"method must be one of vanilla, bn, tent.*got 'TENT' \(did you mean 'tent'\?\)"),
     ({"posterior_weight": -1}, "posterior_weight must be a finite number >= 0, got -1"),
     ({"posterior_weight": float("nan")}, "posterior_weight must be a finite number >= 0, got nan"),
     ({"learning_rate": -0.1}, "learning_rate must be a finite number >= 0, got -0.1"),
     ({"learning_rate": "fast"}, "learning_rate must be a finite number >= 0, got 'fast'"),
+    ({"momentum": "high"}, "momentum must be at least 0 and below 1, got 'high'"),
+    ({"min_variance": "small"}, "min_variance must be > 0 and finite, got 'small'"),
     ({"momentum": 1.0}, "momentum must be at least 0 and below 1, got 1.0"),
     ({"min_variance": 0.0}, "min_variance must be > 0 and finite, got 0.0"),
     ({"optimizer": "sgdd"}, r"optimizer must be one of sgd, adam; got 'sgdd' \(did you mean 'sgd'\?\)"),
@@ -83,6 +87,13 @@ BAD_ARGUMENTS = [
     ({"epochs": -1}, "epochs must be a finite number >= 0, got -1"),
     ({"epochs": math.inf}, "epochs must be a finite number >= 0, got inf"),
     ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+    ({"batch_size": 1.5}, "batch_size must be a whole number, got 1.5"),
+    ({"batch_size": None}, "batch_size must be a whole number, got None"),
+    ({"seed": None}, "seed must be a whole number from 0 to 4294967295, got None"),
+    ({"seed": 10**30}, "seed must be a whole number from 0 to 4294967295, got 1000"),
+    ({"seed": -1}, "seed must be a whole number from 0"),
+    ({"device": "gpu"}, "device must be cpu or cuda, got 'gpu'"),
+    ({"class_mask": "cat"}, "class_mask must be one True or False a class, at least one True, got 'cat'"),
     ({"statistics": "test"}, "statistics must be one of source, running, accumulated; got 'test'"),
     ({"batch_weight": 1.5}, "batch_weight must be a number from 0 .* to 1 .*, got 1.5"),
     ({"batch_weight": -0.1}, "batch_weight must be a number from 0"),
@@ -111,6 +122,90 @@ def test_bad_arguments_are_named(ensemble, images, arguments, message):
     assert len(str(raised.value).splitlines()) <= 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"), [case for case in BAD_ARGUMENTS if set(case[0]) <= {"seed", "device"}]
+)
+def test_streams_name_them_too(ensemble, arguments, message):
+    for method in ("bacs", "auto"):
+        with pytest.raises(ValueError, match=message):
+            bacs.stream(ensemble, method, **arguments)
+
+
+def test_an_unknown_argument_is_not_one_that_auto_chooses(ensemble, images):
+    with pytest.raises(
+        TypeError, match="got an unexpected keyword argument 'lr'; method 'auto' takes epochs, batch_size"
+    ):
+        bacs.adapt(ensemble, images, "auto", lr=0.1)
+    with pytest.raises(TypeError, match=r"evaluate\(\) got an unexpected keyword argument 'lr'"):
+        bacs.evaluate(ensemble, images, torch.arange(40) % 5, lr=0.1)
+
+
+@pytest.mark.parametrize("wrong", ["x", None, [IMAGES[0], IMAGES[1]], (IMAGES, torch.arange(40))])
+def test_what_cannot_be_a_batch_is_named(ensemble, wrong):
+    for method in ("bn", "auto"):
+        with pytest.raises(TypeError, match="a batch must be a tensor or an array of images, got"):
+            bacs.stream(ensemble, method).step(wrong)
+
+
+def test_paths_and_pictures_are_pointed_to_who_reads_them(ensemble, tmp_path):
+    for wrong in ("photos", tmp_path, ["photos/1.png"]):
+        with pytest.raises(TypeError, match="bacs.data.pictures reads files"):
+            bacs.adapt(ensemble, wrong)
+    for nothing in ([], None):
+        with pytest.raises(ValueError, match="source must be a folder, a glob, a picture or an array file, got"):
+            bacs.data.pictures(nothing)
+    with pytest.raises(ValueError, match="limit must be at least 1, got 0"):
+        bacs.data.pictures("photos", limit=0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (torch.arange(39) % 5, ValueError, "labels must be one an image: 40 images, got 39 labels"),
+        (torch.arange(40), ValueError, r"labels must be 0..4, got 0..39"),
+        (torch.zeros(40), ValueError, "labels must be class numbers, one an image, got float32"),
+        (torch.zeros(40, 5, dtype=torch.int64), ValueError, r"one an image, got int64 of shape \[40, 5\]"),
+        (None, TypeError, "labels must be class numbers, one an image, got NoneType"),
+    ],
+)
+def test_wrong_labels_are_said_before_any_work(ensemble, images, monkeypatch, labels, error, message):
+    monkeypatch.setattr(import_module("bacs.drivers.evaluate"), "member_probabilities", None)  # nothing is adapted
+    with pytest.raises(error, match=message):
+        bacs.evaluate(ensemble, images, labels)
+
+
+def test_wrong_labels_do_not_calibrate(ensemble, images):
+    with pytest.raises(ValueError, match=r"labels must be whole numbers 0..4, got 0..39"):
+        bacs.calibrate(ensemble, images, torch.arange(40))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epochs": -1}, "epochs must be a finite number >= 0, got -1"),
+        ({"probe": "many"}, "probe must be a whole number, got 'many'"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+    ],
+)
+def test_choose_names_them_too(ensemble, images, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bacs.choose(ensemble, images, **arguments)
+
+
+def test_agreement_is_of_members_and_not_of_their_mean(ensemble, images):
+    rows = ensemble.predict_members(images)
+    assert 0 <= bacs.agreement.pairwise(rows) <= 1
+    with pytest.raises(ValueError, match=r"must be \[members, batch, classes\].* got \[40, 5\]"):
+        bacs.agreement.pairwise(ensemble.predict(images))
+
+
+def test_a_table_asks_for_what_can_be_before_it_predicts(ensemble, images, monkeypatch):
+    monkeypatch.setattr(bacs.Ensemble, "predictive", None)
+    for wrong in ({"coverage": 2}, {"accuracy": 1.5}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be above 0"):
+            bacs.predict_table(ensemble, images, **wrong)
+
+
 def test_members_of_different_class_counts_are_refused(images):
     ensemble = bacs.Ensemble([small_member(), small_member(classes=7)])
     for call in (lambda: bacs.adapt(ensemble, images), lambda: bacs.stream(ensemble).step(images)):
@@ -131,6 +226,15 @@ def test_an_ensemble_needs_members():
         bacs.Ensemble([])
     with pytest.raises(TypeError, match=r"members must be bacs.Member\(model, posterior\), got ResNet26"):
         bacs.Ensemble([small_model()])
+    for one in (small_member(), None):
+        with pytest.raises(TypeError, match="members must be a list of bacs.Member, got one"):
+            bacs.Ensemble(one)
+    with pytest.raises(TypeError, match="class_names must be several words, one a class, got 5"):
+        bacs.Ensemble([small_member()], class_names=5)
+    with pytest.raises(TypeError, match=r"preprocessing must be bacs.Preprocessing\(mean, std, size\), got 'imagenet'"):
+        bacs.Member(small_model(), flat.init(read(small_model())), "imagenet")
+    with pytest.raises(TypeError, match="mean must be numbers, one a channel, such as .* got 0.5"):
+        bacs.Preprocessing(0.5, 0.25)
     with pytest.raises(TypeError, match="model must be a torch.nn.Module, got str"):
         bacs.Member("resnet26", None)
     with pytest.raises(TypeError, match=r"posterior must be a state of flat, swag_diag, swag_low_rank"):

@@ -56,7 +56,13 @@ def pairwise(member_probabilities: Sequence[Float[Tensor, "batch classes"]]) -> 
 
     Of networks that were trained apart it estimates the accuracy of one.
     """
-    agreement = of_labels(torch.stack([torch.as_tensor(rows).argmax(dim=-1) for rows in member_probabilities]))
+    members = [torch.as_tensor(rows) for rows in member_probabilities]
+    if any(rows.ndim != 2 for rows in members):
+        raise ValueError(
+            "member_probabilities must be [members, batch, classes], as Ensemble.predict_members gives them, got "
+            f"{[len(members), *members[0].shape]}"
+        )
+    agreement = of_labels(torch.stack([rows.argmax(dim=-1) for rows in members]))
     if agreement is None:
         raise ValueError("member_probabilities must be those of two members or more: one has nobody to agree with")
     return agreement

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -54,7 +55,7 @@ def build(architecture: Architecture, source: ModelSource | None) -> nn.Module:
     """
     if source is None:
         if architecture.name in models.MODELS:
-            return models.build(architecture.name, **architecture.arguments)
+            return _called(partial(models.build, architecture.name), architecture)
         raise CheckpointError(
             f"the checkpoint holds a {architecture.name}, which bacs does not know; if you trust it, pass the class "
             f"or its import path: bacs.load(path, model={architecture.name!r})"
@@ -63,10 +64,20 @@ def build(architecture: Architecture, source: ModelSource | None) -> nn.Module:
     if isinstance(factory, nn.Module):
         raise TypeError("model must build a new model for each member: pass its class or a function, not an instance")
     with torch.random.fork_rng(devices=[]):  # the weights it draws are overwritten: nobody's random numbers change
-        model = factory(**architecture.arguments)
+        model = _called(factory, architecture)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must build a torch.nn.Module, got {type(model).__name__}")
     return model
+
+
+def _called(factory: Callable[..., nn.Module], architecture: Architecture) -> nn.Module:
+    try:
+        return factory(**architecture.arguments)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{architecture.name} cannot be built from the checkpoint's arguments: {error}; "
+            "pass a function that builds it"
+        ) from error
 
 
 def imported(path: str) -> Callable[..., nn.Module]:
@@ -82,4 +93,6 @@ def imported(path: str) -> Callable[..., nn.Module]:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"model {path!r} cannot be imported: {error}") from error
+    except Exception as error:  # of the user's own module, which may raise anything
+        raise ValueError(f"model {path!r} cannot be imported: {type(error).__name__}: {error}") from error
     return found

@@ -91,6 +91,9 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a saved folder, checked for what every reader relies on."""
+    if folder.is_file():
+        check_no_part(folder)
+        raise CheckpointError(f"{folder} is a file; what bacs saves is a folder with {MANIFEST} in it")
     file = folder / MANIFEST
     try:
         manifest = json.loads(file.read_text())
@@ -101,10 +104,23 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{file} is damaged: {error}") from error
     if not isinstance(manifest, dict) or not {"format", "kind", "files"} <= manifest.keys():
         raise CheckpointError(f"{file} is not a bacs manifest: it lacks format, kind or files")
+    members = manifest.get("members", [])
+    if not isinstance(manifest["files"], dict) or not isinstance(members, list) or not all(map(_is_table, members)):
+        raise CheckpointError(f"{file} is damaged: files and members are not what bacs writes")
     if manifest["format"] not in READABLE:
         known = " and ".join(map(str, READABLE))
         raise CheckpointError(f"{file} has format {manifest['format']!r}, this version reads {known}; update bacs")
     return manifest
+
+
+def check_no_part(file: Path) -> None:
+    """Raises for a file out of a saved folder, which is no checkpoint by itself."""
+    if (file.parent / MANIFEST).exists():
+        raise CheckpointError(f"{file} is a part of a saved folder; name the folder: {file.parent}")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_ours(file: Path) -> bool:

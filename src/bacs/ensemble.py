@@ -1,7 +1,7 @@
 """Members and ensembles: the user's handles on models that carry a posterior."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class Member:
     def __post_init__(self) -> None:
         check_model(self.model)
         posteriors.kind_of(self.posterior)
+        if self.preprocessing is not None and not isinstance(self.preprocessing, Preprocessing):
+            raise TypeError(f"preprocessing must be bacs.Preprocessing(mean, std, size), got {self.preprocessing!r}")
         check_fit("posterior", self.posterior.mean, dict(self.model.named_parameters()))
         if self.architecture is None:
             object.__setattr__(self, "architecture", architecture_of(self.model))
@@ -78,6 +80,8 @@ class Ensemble:
     adaptation: dict[str, Any] | None = field(default=None)
 
     def __post_init__(self) -> None:
+        if isinstance(self.members, (Member, nn.Module)) or not isinstance(self.members, Iterable):
+            raise TypeError(f"members must be a list of bacs.Member, got one {type(self.members).__name__}")
         members = tuple(self.members)
         if not members:
             raise ValueError("members must hold at least one bacs.Member, got none")
@@ -85,7 +89,7 @@ class Ensemble:
             if not isinstance(member, Member):
                 raise TypeError(f"members must be bacs.Member(model, posterior), got {type(member).__name__}")
         object.__setattr__(self, "members", members)
-        if isinstance(self.class_names, str):
+        if self.class_names is not None and (isinstance(self.class_names, str) or not _is_row(self.class_names)):
             raise TypeError(f"class_names must be several words, one a class, got {self.class_names!r}")
         if self.class_mask is not None:
             object.__setattr__(self, "class_mask", _checked_mask(self.class_mask, self.class_names))
@@ -116,11 +120,13 @@ class Ensemble:
         self, images: Images, *, batch_size: int = 128, seed: int = 0, on_batch: OnBatch = lambda count: None
     ) -> Predictive:
         """As `predict`, in float64 and with what is known of the members beside their mean."""
+        inputs.check_seed(seed)
         self.check_inputs(images, batch_size)
         return average(self._each(images, batch_size, seed, on_batch))
 
     def predict_members(self, images: Images, *, batch_size: int = 128, seed: int = 0) -> Tensor:
         """Float64 probabilities [members, images, classes]: every member's, so for few images or few classes."""
+        inputs.check_seed(seed)
         self.check_inputs(images, batch_size)
         return torch.stack(list(self._each(images, batch_size, seed, lambda count: None)))
 
@@ -250,12 +256,19 @@ def check_ensemble(value: Any) -> None:
 
 def _checked_mask(class_mask: Any, class_names: Sequence[str] | None) -> Tensor:
     """The mask as a tensor. Whole numbers would pick columns by number, and give wrong rows without a sign."""
-    mask = torch.as_tensor(class_mask)
+    try:
+        mask = torch.as_tensor(class_mask)
+    except (TypeError, ValueError, RuntimeError):
+        mask = torch.empty(0)
     if mask.dtype != torch.bool or mask.ndim != 1 or not mask.any():
         raise ValueError(f"class_mask must be one True or False a class, at least one True, got {class_mask!r}")
     if class_names is not None and len(class_names) != len(mask):
         raise ValueError(f"class_mask must have {len(class_names)} entries, as class_names has, got {len(mask)}")
     return mask
+
+
+def _is_row(value: Any) -> bool:
+    return hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
 def untied(model: nn.Module) -> dict[str, Tensor]:

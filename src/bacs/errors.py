@@ -44,6 +44,7 @@ def unknown_name(argument: str, value: object, known: "list[str] | tuple[str, ..
     """
     from difflib import get_close_matches
 
-    near = get_close_matches(str(value), list(known), n=1, cutoff=0.5)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    lowered = {name.lower(): name for name in known}
+    near = get_close_matches(str(value).lower(), list(lowered), n=1, cutoff=0.5)
+    hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
     return ValueError(f"{argument} must be one of {', '.join(known)}; got {value!r}{hint}")

@@ -6,6 +6,7 @@ indexing (a Dataset; of a pair only the first part, the image, is read), or a Da
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -83,8 +84,7 @@ def batch_sizes(count: int, batch_size: int) -> list[int]:
 
 def check(images: Images, *, batch_size: int) -> None:
     """Raises if `images` is not something that `batches` can read; looks at the first batch of a Dataset."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    check_batch_size(batch_size)
     if isinstance(images, (Tensor, np.ndarray)):
         source, _ = _source(images)
         assert isinstance(source, Tensor)
@@ -92,6 +92,22 @@ def check(images: Images, *, batch_size: int) -> None:
             checked(part)
     else:
         first(images)
+
+
+def check_batch_size(batch_size: Any, name: str = "batch_size") -> None:
+    if not _is_whole(batch_size) or batch_size < 1:
+        rule = "at least 1" if _is_whole(batch_size) else "a whole number"
+        raise ValueError(f"{name} must be {rule}, got {batch_size!r}")
+
+
+def check_seed(seed: Any) -> None:
+    """Raises for what is no seed. None would be no order at all; what NumPy takes, torch and its views take too."""
+    if not _is_whole(seed) or not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed!r}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def first(images: Images) -> Tensor:
@@ -106,6 +122,7 @@ def first(images: Images) -> Tensor:
 
 def sample(images: Images, count: int, *, seed: int) -> Images:
     """A seeded draw of so many images, or all of them if there are no more; a DataLoader is read through for it."""
+    check_seed(seed)
     if isinstance(images, PerMember):
         drawn = {id(view): sample(view, count, seed=seed) for view in images}  # one draw of a view that members share
         return PerMember(drawn[id(view)] for view in images)
@@ -148,6 +165,15 @@ def check_order(images: Images) -> None:
         raise ValueError("predict needs a DataLoader with shuffle=False: its predictions could not be told apart")
 
 
+def as_batch(given: Any) -> Tensor:
+    """One batch of images as a tensor."""
+    try:
+        return torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError):
+        hint = "; of a pair (images, labels) give the first part" if isinstance(given, (tuple, list)) else ""
+        raise TypeError(f"a batch must be a tensor or an array of images, got {type(given).__name__}{hint}") from None
+
+
 def checked(batch: Tensor) -> Tensor:
     """The batch, or a ValueError that says why it cannot be images."""
     if batch.ndim < 2 or batch.shape[0] == 0:
@@ -178,8 +204,10 @@ def _source(images: Images) -> tuple[Tensor | Sequence[Any], int]:
         if len(images) == 0:
             raise ValueError(f"images must hold at least one image, got an empty {type(images).__name__}")
         return images, len(images)
+    hint = "; bacs.data.pictures reads files and folders" if isinstance(images, (str, Path)) else ""
     raise TypeError(
-        f"images must be a tensor, a NumPy array, a Dataset with a length or a DataLoader, got {type(images).__name__}"
+        "images must be a tensor, a NumPy array, a Dataset with a length or a DataLoader, got "
+        f"{type(images).__name__}{hint}"
     )
 
 
@@ -206,7 +234,9 @@ def _image(item: Any) -> Tensor:
     value = item[0] if isinstance(item, (tuple, list)) else item
     if isinstance(value, (Tensor, np.ndarray)):
         return torch.as_tensor(value)
-    raise TypeError(f"a Dataset must yield tensors or arrays, or pairs that begin with one, got {type(value).__name__}")
+    name = type(value).__name__
+    hint = "; bacs.data.pictures reads files" if isinstance(value, (str, Path)) or "Image" in name else ""
+    raise TypeError(f"images must be tensors or arrays, or pairs that begin with one, got {name}{hint}")
 
 
 def _loader_batches(loader: DataLoader, share: float = 1.0) -> Iterator[tuple[Tensor, Tensor]]:

@@ -37,7 +37,13 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         for name in ("mean", "std"):
-            object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
+            given = getattr(self, name)
+            try:
+                object.__setattr__(self, name, tuple(float(value) for value in given))
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"{name} must be numbers, one a channel, such as (0.5, 0.5, 0.5), got {given!r}"
+                ) from None
         if len(self.mean) != len(self.std) or not self.mean:
             raise ValueError(f"mean and std must have one value a channel, got {len(self.mean)} and {len(self.std)}")
         if not all(map(math.isfinite, self.mean)):

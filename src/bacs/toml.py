@@ -41,7 +41,7 @@ def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
         raise RecipeError(f"{file}: not a TOML file that can be read: {error}") from error
     found = verb_of(table)
     if None not in (verb, found) and verb != found:
-        raise RecipeError(f"{file}: this is a recipe for bacs {found}, not for bacs {verb}")
+        raise RecipeError(f"{path}: this is a recipe for bacs {found}, not for bacs {verb}")
     return table
 
 

@@ -21,3 +21,10 @@ def check_writable(argument: str, path: Path) -> None:
             pass
     except OSError as error:
         raise RunError(f"{argument} {path} cannot be written: {place}: {error.strerror or error}") from error
+
+
+def check_folder(argument: str, path: Path) -> None:
+    """The same for a folder of files, where a file may lie in the way."""
+    if path.is_file():
+        raise RunError(f"{argument} must be a folder, {path} is a file")
+    check_writable(argument, path)

@@ -105,4 +105,4 @@ def test_no_folder_and_no_sweep_are_said_in_a_line(tmp_path, capsys):
 def test_a_folder_that_cannot_be_written_is_named(folder, tmp_path, capsys):
     (tmp_path / "taken").write_text("a file")
     assert cli.main(["report", str(folder), "--out", str(tmp_path / "taken")]) == 1
-    assert "could not write" in capsys.readouterr().err
+    assert "out must be a folder" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_failed_cells_are_listed_in_one_line_and_the_exit_code_says_so(place, ca
         (("--limit", "16"), 1, "out holds another sweep: limit is 32 there and 16 here; choose another folder"),
         (("--limit", "0"), 1, "recipe.toml: limit must be at least 1, got 0"),
         (("--run", "nothing"), 1, "nothing is not a saved ensemble: there is no such folder"),
-        (("--settings", "nothing.toml"), 1, "nothing.toml: there is no such recipe"),
+        (("--settings", "nothing.toml"), 1, "settings nothing.toml is missing"),
         (("--workers", "0"), 2, "workers must be at least 1, got 0"),
     ],
 )

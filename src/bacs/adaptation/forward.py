@@ -95,6 +95,8 @@ def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
         return error
     if channels := re.search(r"to have (\d+) channels, but got (\d+) channels", reason):
         reason = f"it takes {channels[1]} channels, got {channels[2]} channels in [batch, channels, height, width]"
+        if inputs.ndim == 3:
+            reason = "it takes [batch, channels, height, width]; a single image is a batch as images[None]"
     hint = "; half-precision weights are float32 while they adapt" if "BFloat16" in reason or "Half" in reason else ""
     return ValueError(f"images of shape {list(inputs.shape)} do not fit {type(model).__name__}: {reason}{hint}")
 

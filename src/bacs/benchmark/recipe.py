@@ -96,6 +96,8 @@ def read(path: str | Path, *, settings: str | Path | None = None, limit: int | N
     """The recipe in a TOML file; `settings` may be another with `[method.<name>]` tables that go before its own."""
     table = toml_table(path, "sweep")
     if settings is not None:
+        if not Path(settings).exists():
+            raise RecipeError(f"settings {settings} is missing")
         chosen = toml_table(settings)
         if list(chosen) != ["method"] or not isinstance(chosen["method"], dict):
             raise RecipeError(f"{settings}: settings must be tables [method.<name>] and nothing else")

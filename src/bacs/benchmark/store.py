@@ -87,6 +87,10 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
     """
     if (out / checkpoints.MANIFEST).exists() or out.is_file():
         raise RunError(f"{out} is a run or a file, not the folder of a sweep; choose another folder")
+    ours = (out / MANIFEST).exists() or (out / "records").exists()
+    others = [file.name for file in out.iterdir() if not file.name.startswith(".")] if out.is_dir() else []
+    if others and not ours:
+        raise RunError(f"{out} holds something else, such as {min(others)}; choose a new or empty folder")
     if (out / MANIFEST).exists():
         theirs = _manifest(out)
         _compare(out, "the kind of run", theirs["kind"], about["kind"])

@@ -125,6 +125,8 @@ def checked(recipe: TuneRecipe) -> TuneRecipe:
         if value is not None and value < least:
             raise RecipeError(f"{name} must be at least {least}, got {value}")
     axes = [name for name in GRID if name in METHODS[recipe.method].uses]
+    if not axes:
+        raise RecipeError(f"method must be one with settings to tune, got {recipe.method}, which chooses for itself")
     if not recipe.grid:
         raise RecipeError(f"grid must have one setting or more, of {', '.join(axes)}")
     check_keys("grid", recipe.grid, axes, required=[])

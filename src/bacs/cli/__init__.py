@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if words[:1] in (["--version"], ["-V"]):
             print(f"bacs {bacs.__version__}")
             return 0
-        if words[:1] in (["--help"], ["-h"]):
+        if words[:1] == ["help"] and words[1:]:
+            return run(words[1], ["--help"])
+        if words[:1] in (["--help"], ["-h"], ["help"]):
             print(overview())
             return 0
         if not words:
@@ -80,6 +82,8 @@ def run(verb: str, arguments: Sequence[str]) -> int:
 
 
 def function_of(verb: str) -> Callable[..., Any]:
+    if verb.startswith("-"):
+        raise unknown_name("the first word", verb, ["--help", "--version", "a verb"])
     if verb not in VERBS:
         raise unknown_name("verb", verb, list(VERBS))
     return getattr(import_module(f"bacs.cli.{verb}"), verb)

@@ -1,6 +1,5 @@
 """How the command reads its arguments, and what help and errors call them: in plain words, without Python's types."""
 
-from collections.abc import Callable
 from functools import reduce
 from operator import or_
 from types import NoneType, UnionType
@@ -47,7 +46,7 @@ def number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     return None
 
 
-def _number(metavar: str, words: str, kind: Callable[[str], int | float]) -> PrimitiveConstructorSpec[Any]:
+def _number(metavar: str, words: str, kind: type[int] | type[float]) -> PrimitiveConstructorSpec[Any]:
     def read(given: list[str]) -> int | float:
         try:
             return kind(given[0])

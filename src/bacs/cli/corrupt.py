@@ -12,7 +12,7 @@ from bacs.cli.arguments import Flag, takes
 def corrupt(
     data: Annotated[Positional[str], takes("DATA")],
     out: Annotated[Path, takes("DIR")],
-    corruptions: Annotated[tuple[str, ...], takes("NAME ...")] = (),
+    corruptions: Annotated[tuple[str, ...] | None, takes("NAME ...")] = None,
     severities: Annotated[tuple[int, ...], takes("N ...")] = (1, 2, 3, 4, 5),
     seed: int = 0,
     limit: Annotated[int | None, takes("N")] = None,
@@ -52,7 +52,9 @@ def corrupt(
     from bacs.errors import unknown_name
     from bacs.writable import check_writable
 
-    chosen = corruptions or (*TEST, *VALIDATION)
+    chosen = (*TEST, *VALIDATION) if corruptions is None else tuple(dict.fromkeys(corruptions))
+    if not chosen:
+        raise ValueError("corruptions must name at least one, got none")
     for name in chosen:
         if name not in (*TEST, *VALIDATION):
             raise unknown_name("corruptions", name, (*TEST, *VALIDATION))
@@ -60,6 +62,10 @@ def corrupt(
         raise ValueError(f"severities must be different numbers 1..5, got {severities}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, {out} is a file")
+    if seed < 0:
+        raise ValueError(f"seed must be at least 0, got {seed}")
+    if out.resolve().is_relative_to(Path(data).resolve()) and Path(data).is_dir():
+        raise ValueError(f"out must lie outside of the data, {out} is in {data}: the copy would become a part of it")
     check_writable("out", out)
     image_set = first(load(data, split=split, data_dir=data_dir, download=download, size=size), limit)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

@@ -31,11 +31,13 @@ def demo(
     from bacs.cli.work.demo import run
     from bacs.corruptions import TEST, VALIDATION
     from bacs.errors import unknown_name
-    from bacs.writable import check_writable
+    from bacs.writable import check_folder
 
+    if not shifts:
+        raise ValueError("shifts must name at least one corruption, got none")
     for shift in shifts:
         if shift not in (*TEST, *VALIDATION):
             raise unknown_name("shifts", shift, (*TEST, *VALIDATION))
-    check_writable("out", out)
+    check_folder("out", out)
     run(out, shifts, verbose=verbose, json=json)
     return 0

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from bacs.cli.arguments import Flag, takes
+from bacs.errors import CheckpointError
 
 
 def info(run: Annotated[Path, tyro.conf.Positional, takes("RUN")], *, json: Flag = False) -> None:
@@ -33,9 +34,20 @@ def info(run: Annotated[Path, tyro.conf.Positional, takes("RUN")], *, json: Flag
 def described(run: Path) -> dict[str, Any]:
     """What the manifests say, in the order in which people ask."""
     from bacs import checkpoints
-    from bacs.drivers.load import member_folders
 
     manifest = checkpoints.read_manifest(run)
+    try:
+        return _of_manifest(run, manifest)
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{run} is not complete: its manifest lacks {error}") from error
+
+
+def _of_manifest(run: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    from bacs import checkpoints
+    from bacs.drivers.load import member_folders
+
+    if manifest["kind"] not in ("run", "ensemble", "stream"):
+        raise CheckpointError(f"{run} holds a {manifest['kind']!r}; this version knows ensemble, stream and run")
     if manifest["kind"] == "run":
         parts = [checkpoints.read_manifest(folder) for folder in member_folders(run)]
         of = manifest.get("recipe", {}).get("members")

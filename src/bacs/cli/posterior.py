@@ -83,7 +83,7 @@ def posterior(
 
     from bacs import checkpoints as files
     from bacs.cli.source import with_size
-    from bacs.cli.work.posterior import check_out, check_used, described, make_all, one_way, seen_at
+    from bacs.cli.work.posterior import check_data, check_out, check_used, described, make_all, one_way, seen_at
     from bacs.data import load as load_data
     from bacs.engine import Place
     from bacs.ensemble import Ensemble
@@ -118,11 +118,15 @@ def posterior(
         open_checkpoint(path, model=model, arguments=model_arguments, preprocessing=preprocessing)
         for path in checkpoints
     ]
+    for path in checkpoints:
+        if path.is_file() and preprocessing is None:
+            raise ValueError(f"mean and std must say how images are normalised: the weight file {path} does not")
     inside = [member for ensemble in opened for member in ensemble.members]
     check_used(inside, plan)
     source_set = load_data(data, split=split, data_dir=data_dir, download=download, size=size)
     height, width = source_set.images.shape[1:3]
     inside = [with_size(member, (height, width)) for member in inside]
+    check_data(inside, source_set)
     for member in inside:
         member.model.to(device)
     console = Console(stderr=True)

@@ -34,11 +34,11 @@ def report(
     from bacs.cli.work.report import as_json, common_folder, show
     from bacs.report.records import read
     from bacs.report.write import write
-    from bacs.writable import check_writable
+    from bacs.writable import check_folder
 
     sweeps = [read(folder) for folder in folders]
     into = out or common_folder(folders) / "report"
-    check_writable("out", into)
+    check_folder("out", into)
     console = Console(stderr=json)
     with Console(stderr=True).status("drawing"):
         written = write(sweeps, into)

@@ -94,6 +94,7 @@ def serve(
         size: Height and width that the model takes, if the checkpoint does not say.
         model: Import path of a class that bacs does not know, such as package.module:Class.
     """
+    from bacs.checkpoints import read_manifest
     from bacs.cli.settings import check_abstaining, check_chosen
     from bacs.cli.source import method_for, opened
     from bacs.methods import METHODS, Stream
@@ -113,6 +114,7 @@ def serve(
         raise ValueError(f"delay must be 0 to 60 seconds, got {delay}")
     limits.check(batch_size)
     access, made_up = access_for(address.host, address.token_file, no_token=address.no_token)
+    read_manifest(run)  # a weight file has nothing that could be served
     method = method_for(run) if method is None else find(method)[0]
     settings = Settings(
         learning_rate=learning_rate,

@@ -8,10 +8,13 @@ from bacs import toml
 from bacs.cli.adapt import Wishes
 from bacs.cli.source import check_save, method_for
 from bacs.control.auto import check_taken
+from bacs.engine.place import check_threads
 from bacs.errors import RecipeError
+from bacs.inputs import check_batch_size, check_seed
 from bacs.methods import METHODS
 from bacs.methods.catalogue import find
 from bacs.methods.settings import AGREEMENT, NAMES, Settings, check_epochs
+from bacs.predictions.labels import check_source
 from bacs.predictions.writers import check_out
 from bacs.predictive import check_accuracy, check_coverage
 
@@ -49,11 +52,17 @@ def settings_of(w: Wishes, method: str) -> tuple[Settings, Wishes]:
 
 
 def _tables(file: Path) -> dict[str, dict[str, Any]]:
+    if not file.exists():
+        raise RecipeError(f"settings {file} is missing")
     table = toml.read(file)
     methods = table.get("method")
-    if not isinstance(methods, dict) or set(table) != {"method"}:
+    if not isinstance(methods, dict) or set(table) != {"method"} or not all(map(_is_table, methods.values())):
         raise RecipeError(f"{file}: settings must be tables [method.<name>] and nothing else")
     return methods
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
@@ -64,16 +73,34 @@ def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {w.epochs}")
     if w.online and w.predict_batch_size is not None:
         raise ValueError("predict_batch_size must be left out with online: one pass both adapts and predicts")
+    check_seed(w.seed)
     for name in ("batch_size", "predict_batch_size", "threads", "limit"):
-        value = getattr(w, name)
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        if getattr(w, name) is not None:
+            check_batch_size(getattr(w, name), name)
+    check_threads(w.threads or 1)
+    if not w.run.is_file() and (w.mean or w.std or w.model_arguments):
+        raise ValueError(
+            f"mean, std and model_arguments belong to weight files; {w.run} says them itself: leave them out"
+        )
     if not w.images:
         raise ValueError("IMAGES must name a folder, a glob, pictures or an array file, got nothing")
     honest = METHODS[method].chooses or settings.temperature == AGREEMENT
     check_abstaining(w.coverage, w.accuracy, honest=honest)
+    if w.labels is not None:
+        check_source(w.labels)
     check_out(w.out, overwrite=w.overwrite)
-    check_save(w.save, w.run, overwrite=w.overwrite)
+    check_save(w.save, w.run, w.out, overwrite=w.overwrite)
+
+
+def unused(w: Wishes, method: str, settings: Settings) -> str | None:
+    """What to say of flags that nothing comes of, such as a learning rate where no weight moves."""
+    row, plain = METHODS[method], Settings()
+    if row.chooses:
+        return None
+    idle = [name for name in HERE if name not in row.uses and getattr(settings, name) != getattr(plain, name)]
+    if w.epochs != 1 and row.adapts is None and settings.statistics != "running":
+        idle.append("epochs")
+    return f"{', '.join(idle)}: method {method} does not use it" if idle else None
 
 
 def check_chosen(method: str, settings: Settings) -> None:

@@ -38,10 +38,12 @@ def batch_size_for(method: str, source: Ensemble | Stream) -> int:
     return known or (64 if METHODS[method].chooses else 128)
 
 
-def check_save(save: Path | None, run: Path, *, overwrite: bool) -> None:
+def check_save(save: Path | None, run: Path, out: Path, *, overwrite: bool) -> None:
     """Raises if the adapted ensemble could not, or should not, go where it is to go."""
     if save is None:
         return
+    if save.resolve() in (out.resolve(), *out.resolve().parents):
+        raise ValueError(f"save must be another folder than that of the table, {out}, got {save}")
     check_writable("save", save)
     if not save.exists():
         return
@@ -100,6 +102,7 @@ def fisher_weight(ensemble: Ensemble, method: str) -> float | None:
 
 def _of_weights(w: Wishes) -> Ensemble:
     """One member of a weight file, which has no posterior."""
+    checkpoints.check_no_part(w.run)
     if not (w.mean and w.std):
         raise ValueError(f"mean and std must say how pictures are normalised: the weight file {w.run} does not")
     preprocessing = Preprocessing(w.mean, w.std, size=w.size)
@@ -125,6 +128,8 @@ def mask_of(classes: tuple[str, ...], names: Sequence[str] | None) -> torch.Tens
             wanted.add(int(word))
         else:
             raise unknown_name("classes", word, known)
+    if len(wanted) < 2:
+        raise ValueError(f"classes must be two or more: with {classes[0]} alone, nothing is left to predict")
     return torch.tensor([number in wanted for number in range(len(known))])
 
 

@@ -55,14 +55,14 @@ def sweep(
     from bacs.benchmark import store
     from bacs.benchmark.plan import plan
     from bacs.benchmark.sweep import about, run_cells
-    from bacs.writable import check_writable
+    from bacs.writable import check_folder
 
     console = Console(stderr=True)
     chosen = recipes.read(recipe, settings=settings, limit=limit)
     cells, described = plan(chosen), about(chosen.as_json(), run)
     if dry_run:
         return show_plan(cells, store.check(out, described, cells), json=json)
-    check_writable("out", out)
+    check_folder("out", out)
     began = time.monotonic()
     try:
         summary = run_cells(

@@ -47,12 +47,12 @@ def train(
     from bacs.training import distributed
     from bacs.training import recipe as recipes
     from bacs.training.run import train as train_ensemble
-    from bacs.writable import check_writable
+    from bacs.writable import check_folder
 
     console = Console(stderr=True)
     plan = recipes.read(recipe)
     chosen = list(members) or None
-    check_writable("out", out)
+    check_folder("out", out)
     try:
         if distributed.launched():
             distributed.train(plan, out, members=chosen, data_dir=data_dir, device=where.device, console=console)

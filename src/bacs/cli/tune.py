@@ -57,7 +57,7 @@ def tune(
     from bacs.checkpoints import replace
     from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
     from bacs.cli.work.tune import as_json, draw, show
-    from bacs.writable import check_writable
+    from bacs.writable import check_folder
 
     console = Console(stderr=True)
     chosen = tuning.read(recipe, limit=limit, criterion=criterion)
@@ -65,7 +65,7 @@ def tune(
     varied = tuple(chosen.grid)
     if dry_run:
         return show_plan(cells, store.check(out, described, cells, varied=varied), json=json)
-    check_writable("out", out)
+    check_folder("out", out)
     try:
         summary = run_cells(
             cells,

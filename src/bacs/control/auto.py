@@ -13,6 +13,7 @@ from bacs.control.choose import PROBE, Choice, choose
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
 from bacs.methods.prepare import copied, with_class_mask
+from bacs.methods.settings import NAMES
 from bacs.predictive import average
 
 TAKEN = ("epochs", "batch_size", "class_mask", "seed", "device", "compile", "on_batch")
@@ -24,6 +25,8 @@ BACK = (1.0, 0.5)
 
 def check_taken(arguments: dict[str, Any], taken: tuple[str, ...] = TAKEN) -> None:
     for name in arguments:
+        if name not in (*TAKEN, *taken, *NAMES):
+            raise TypeError(f"got an unexpected keyword argument {name!r}; method 'auto' takes {', '.join(taken)}")
         if name not in taken:
             raise ValueError(f"{name} must be left out with method 'auto', which chooses it: other methods take it")
 

@@ -17,6 +17,7 @@ from bacs.control.probe import Seen
 from bacs.control.steps import ENOUGH, arguments_for
 from bacs.ensemble import Ensemble, check_ensemble
 from bacs.inputs import Images
+from bacs.methods.settings import check_epochs
 
 PROBE = 1024
 """Images to look at. Every share is tried on half of them: 2.5 passes over the probe, where an epoch of BACS has 3."""
@@ -59,6 +60,9 @@ def choose(
     `epochs` and `batch_size` are those of the adaptation that it is chosen for.
     """
     check_ensemble(ensemble)
+    check_epochs(epochs)
+    inputs.check_seed(seed)
+    inputs.check_batch_size(probe, "probe")
     if probe < 2:
         raise ValueError(f"probe must be at least 2 images, got {probe}")
     ensemble.check_inputs(images, batch_size)

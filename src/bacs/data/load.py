@@ -17,7 +17,6 @@ from bacs.errors import DataError, unknown_name
 SHARED = {"cifar10-9": "cifar10", "stl10-9": "stl10"}
 """Sets of the nine classes that CIFAR-10 and STL-10 share, both labelled in CIFAR-10's order, both at 32 pixels."""
 NAMES = (*PUBLISHED, *SHARED, shipped.NAME, "imagenet", "imagenet-r")
-SPLITS = ("train", "test")
 
 
 def load(
@@ -38,6 +37,8 @@ def load(
         >>> load("fashion-mnist-part", split="train").images.shape  # this one ships with bacs
         (6000, 28, 28, 1)
     """
+    if size is not None and size < 1:
+        raise ValueError(f"size must be at least 1 pixel, got {size}")
     root = data_root(data_dir)
     head, *cell = str(name).split("/")
     if head in PUBLISHED_COPIES:
@@ -57,11 +58,17 @@ def load(
         return load_path(path, split, size)
     if "/" in str(name) or path.suffix in arrays.SUFFIXES:
         raise DataError(f"{name} is neither a data set ({', '.join(NAMES)}) nor an existing file or folder")
-    raise unknown_name("name", str(name), (*NAMES, *PUBLISHED_COPIES))
+    unknown = unknown_name("name", str(name), (*NAMES, *PUBLISHED_COPIES))
+    raise ValueError(f"{unknown}; there is no such file or folder either")
 
 
 def load_path(path: Path, split: str, size: int | None) -> ImageSet:
-    """The images of a folder or array file; classes are sub-folders, or the numbers that the labels have."""
+    """The images of a folder or array file; classes are sub-folders, or the numbers that the labels have.
+
+    Only arrays that are named by their split have several.
+    """
+    if split not in arrays.SPLITS and path.suffix not in (".npz", ".safetensors"):
+        raise unknown_name("split", split, arrays.SPLITS)
     if path.is_dir():
         files, names = list_images(path)
         check_depth(path)
@@ -95,8 +102,8 @@ def _load_published(name: str, published: Published, split: str, root: Path, dow
 
 
 def _load_shared(name: str, split: str, root: Path, download: bool) -> ImageSet:
-    if split not in SPLITS:
-        raise unknown_name("split", split, SPLITS)
+    if split not in arrays.SPLITS:
+        raise unknown_name("split", split, arrays.SPLITS)
     whole = _load_published(SHARED[name], PUBLISHED[SHARED[name]], split, root, download)
     images, labels = in_cifar10_order(whole) if name == "stl10-9" else (whole.images, whole.labels)
     assert labels is not None  # both sets have labels in these splits

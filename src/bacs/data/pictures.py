@@ -63,7 +63,11 @@ def pictures(
     member's preprocessing. Arrays (.npy, .npz, .safetensors, lists in .parquet) are taken as they are. `strict`
     raises at the first picture that cannot be read; else it goes to `failures`.
     """
-    sources = [source] if isinstance(source, (str, Path)) else list(source)
+    sources = [source] if isinstance(source, (str, Path)) else list(source or [])
+    if not sources:
+        raise ValueError(f"source must be a folder, a glob, a picture or an array file, got {source!r}")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
     path = Path(sources[0]).expanduser()
     if len(sources) == 1 and path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
         if not path.exists():

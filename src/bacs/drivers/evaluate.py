@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
-from bacs import inputs
+from bacs import inputs, models
 from bacs.control import adapt_by_choice
 from bacs.drivers.stream import stream
 from bacs.ensemble import Ensemble, check_ensemble
@@ -27,6 +28,8 @@ from bacs.predictive import average
 from bacs.threads import OnBatch, Threads, safe
 
 PROTOCOLS = ("offline", "online")
+KNOWN = (*NAMES, "epochs", "class_mask", "seed", "device", "compile", "guard")
+"""Arguments of `bacs.adapt` and `bacs.stream` that may be passed on."""
 
 
 class Evaluation(NamedTuple):
@@ -58,7 +61,7 @@ def evaluate(
     Beyond the members, memory holds predictions of the members at work and their running sum.
     """
     check_ensemble(ensemble)
-    labels, scores = torch.as_tensor(labels), []
+    labels, scores = _checked(labels, images, ensemble), []
     sizes = {"batch_size": batch_size, "predict_batch_size": predict_batch_size}
 
     def scored() -> Iterator[Tensor]:
@@ -68,6 +71,24 @@ def evaluate(
 
     mean = average(scored()).probabilities
     return Evaluation(scores, scores_of(mean, labels), mean)
+
+
+def _checked(labels: Any, images: Images, ensemble: Ensemble) -> Tensor:
+    """The labels, looked at before any work is done; how many a DataLoader needs is known only afterwards."""
+    try:
+        known = torch.as_tensor(labels)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"labels must be class numbers, one an image, got {type(labels).__name__}") from None
+    if known.ndim != 1 or known.dtype == torch.bool or known.is_floating_point() or known.is_complex():
+        kind = str(known.dtype).removeprefix("torch.")
+        raise ValueError(f"labels must be class numbers, one an image, got {kind} of shape {list(known.shape)}")
+    if not isinstance(images, DataLoader) and len(known) != inputs.count(images):
+        raise ValueError(f"labels must be one an image: {inputs.count(images)} images, got {len(known)} labels")
+    classes = models.classes_of(ensemble.members[0].model)
+    if len(known) and (known.min() < 0 or (classes is not None and known.max() >= classes)):
+        rule = "at least 0" if classes is None else f"0..{classes - 1}"
+        raise ValueError(f"labels must be {rule}, got {known.min()}..{known.max()}")
+    return known
 
 
 def member_probabilities(
@@ -84,13 +105,16 @@ def member_probabilities(
     """Float64 probabilities [images, classes] of one adapted member after another; arguments as in `evaluate`."""
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)
+    for name in arguments:
+        if name not in KNOWN:
+            raise TypeError(f"evaluate() got an unexpected keyword argument {name!r}; it takes {', '.join(KNOWN)}")
     if protocol == "online":
         for name in ("epochs", "predict_batch_size"):
             if name in arguments or (name == "predict_batch_size" and predict_batch_size is not None):
                 raise ValueError(f"{name} belongs to protocol='offline': online, one pass both adapts and predicts")
         return _online(ensemble, images, method, batch_size, on_batch, arguments)
-    if predict_batch_size is not None and predict_batch_size < 1:
-        raise ValueError(f"predict_batch_size must be at least 1, got {predict_batch_size}")
+    if predict_batch_size is not None:
+        inputs.check_batch_size(predict_batch_size, "predict_batch_size")
     return _offline(ensemble, images, method, batch_size, predict_batch_size or batch_size, on_batch, arguments)
 
 

@@ -26,16 +26,18 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
     """The `Ensemble` or `Stream` saved in a folder.
 
     `model` names the class of models that bacs does not know: an import path, the class, or a function. It is
-    called with the arguments that the checkpoint holds, once per member. A stream goes on where it ran, unless
-    `device` names another place.
+    called with the arguments that the checkpoint holds, once per member. An ensemble is on the processor and a stream
+    goes on where it ran, unless `device` names another place.
     """
+    if device is not None:
+        Place(device=str(device)).check()
     manifest, tensors = checkpoints.read(path)
     if manifest["kind"] == "run":
-        return _gathered(Path(path), manifest, model)
+        return _placed(_gathered(Path(path), manifest, model), device)
     try:
         ensemble = _ensemble(manifest, tensors, model)
         if manifest["kind"] == "ensemble":
-            return ensemble
+            return _placed(ensemble, device)
         if manifest["kind"] == "stream":
             about = manifest["stream"]
             start = about.get("start", about)  # of version 0.1: nothing could be changed on the way
@@ -52,6 +54,13 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
     except KeyError as error:
         raise CheckpointError(f"{path} is not complete: its manifest lacks {error}") from error
     raise CheckpointError(f"{path} holds a {manifest['kind']!r}; this version knows ensemble, stream and run")
+
+
+def _placed(ensemble: Ensemble, device: torch.device | str | None) -> Ensemble:
+    if device is not None:
+        for member in ensemble.members:
+            member.model.to(device)
+    return ensemble
 
 
 def _gathered(run: Path, manifest: dict[str, Any], source: ModelSource | None) -> Ensemble:
@@ -93,13 +102,7 @@ def _member(
     entry: dict[str, Any], tensors: dict[str, Tensor], source: ModelSource | None, size: list[int] | None
 ) -> Member:
     architecture = Architecture(**entry["architecture"])
-    try:
-        model = build(architecture, source)
-    except TypeError as error:
-        raise CheckpointError(
-            f"{architecture.name} cannot be built from the checkpoint's arguments: {error}; "
-            "pass a function that builds it"
-        ) from error
+    model = build(architecture, source)
     weights = {key.removeprefix("model/"): t for key, t in tensors.items() if key.startswith("model/")}
     _fill(model, weights, architecture.name)
     state = {key.removeprefix("posterior/"): t for key, t in tensors.items() if key.startswith("posterior/")}

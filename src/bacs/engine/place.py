@@ -11,6 +11,8 @@ from bacs.engine.outcome import Outcome
 from bacs.engine.run import run
 from bacs.errors import RunError
 
+MOST_THREADS = 1024
+
 
 @dataclass(frozen=True)
 class Place:
@@ -29,9 +31,11 @@ class Place:
 
     def check(self) -> None:
         """Raises, before any work is done, for numbers and devices that cannot be."""
-        for name, value in (("workers", self.workers), ("threads", self.threads)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        check_threads(self.threads)
+        if self.address is not None and self.engine != "ray":
+            raise ValueError(f"address must be left out without engine ray, got {self.address}")
         try:
             kind = torch.device(self.device).type
         except RuntimeError:
@@ -69,6 +73,13 @@ class Place:
         kind = torch.device(self.device)
         spread = kind.type == "cuda" and kind.index is None and self.engine == "local"
         return torch.cuda.device_count() if spread else 0
+
+
+def check_threads(threads: int) -> None:
+    """Raises for what torch cannot begin: with too many it would end the process without a word."""
+    if not 1 <= threads <= MOST_THREADS:
+        rule = "at least 1" if threads < 1 else f"at most {MOST_THREADS}"
+        raise ValueError(f"threads must be {rule}, got {threads}")
 
 
 HERE = Place()

@@ -41,6 +41,8 @@ def calibrate(
     known = torch.as_tensor(labels)
     if known.shape != rows.shape[1:2]:
         raise ValueError(f"labels must be one class per image, shape [{rows.shape[1]}], got {list(known.shape)}")
+    if known.is_floating_point() or known.min() < 0 or known.max() >= rows.shape[2]:
+        raise ValueError(f"labels must be whole numbers 0..{rows.shape[2] - 1}, got {known.min()}..{known.max()}")
     return replace(ensemble, temperature=temperature.fit(rows, known), reference=_reference(rows, known))
 
 

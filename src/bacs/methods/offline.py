@@ -9,6 +9,7 @@ from torch import Tensor
 from bacs import inputs
 from bacs.adaptation import loop, statistics
 from bacs.adaptation.statistics import SOURCE, Statistics
+from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.inputs import Images, Reader
 from bacs.methods.calibrate import calibrate
@@ -197,6 +198,9 @@ def prepare(
     """The adaptation, after everything that could be wrong with it was looked at."""
     name, row = find(method)
     check_epochs(epochs)
+    inputs.check_seed(seed)
+    if device is not None:
+        Place(device=str(device)).check()
     source = with_class_mask(ensemble, class_mask)
     source.check_inputs(images, batch_size)
     work = Offline(source, name, row, settings.of(row), epochs, batch_size, seed, device, compile)

@@ -12,6 +12,7 @@ from bacs import agreement, checkpoints, inputs
 from bacs.adaptation import loop
 from bacs.adaptation.forward import probabilities
 from bacs.adaptation.loop import Mover, Permit
+from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import PerMember
@@ -44,6 +45,9 @@ class Stream:
         compiled: bool = False,
         seed: int = 0,
     ) -> None:
+        inputs.check_seed(seed)
+        if device is not None:
+            Place(device=str(device)).check()
         self.source = ensemble
         self.device, self.compiled, self.seed = device, compiled, seed
         self.batch_size: int | None = None  # what a folder is cut to; of no use to `step`, and saved for who goes on
@@ -133,7 +137,7 @@ class Stream:
 
     def _opened(self, batch: Any) -> list[Tensor]:
         """The members' images of a batch, checked; the first ones also against the choices."""
-        images = [inputs.checked(torch.as_tensor(view)) for view in inputs.views_of(batch, len(self._movers))]
+        images = [inputs.checked(inputs.as_batch(view)) for view in inputs.views_of(batch, len(self._movers))]
         if self.steps == 0:
             self._probe = [own[:2] for own in images]
             self.source.check_batches(self._probe)

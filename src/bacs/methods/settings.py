@@ -42,10 +42,10 @@ class Settings:
             if not (_is_number(value) and value >= 0):
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
             object.__setattr__(self, name, float(value))
-        if not 0 <= self.momentum < 1:
+        if not (_is_number(self.momentum) and 0 <= self.momentum < 1):
             raise ValueError(f"momentum must be at least 0 and below 1, got {self.momentum!r}")
         object.__setattr__(self, "momentum", float(self.momentum))
-        if not (self.min_variance > 0 and math.isfinite(self.min_variance)):
+        if not (_is_number(self.min_variance) and self.min_variance > 0):
             raise ValueError(f"min_variance must be > 0 and finite, got {self.min_variance!r}")
         for name, known in (
             ("optimizer", OPTIMIZERS),

@@ -53,6 +53,6 @@ def cifar_resnet(*, depth: int = 20, classes: int = 10, channels: int = 3, width
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2, such as 20, 32, 44 or 56, got {depth}")
     for name, value in (("classes", classes), ("channels", channels), ("width", width)):
-        if value < 1:
+        if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     return CifarResNet(classes, channels, width, (depth - 2) // 6)

@@ -68,7 +68,7 @@ class EfficientNetLite0(nn.Module):
 def efficientnet_lite0(*, classes: int = 1000, channels: int = 3, dropout: float = 0.2) -> nn.Module:
     """EfficientNet-Lite0 for pictures of 224 px, 4.7 million parameters; its layers have the published order."""
     for name, value in (("classes", classes), ("channels", channels)):
-        if value < 1:
+        if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")

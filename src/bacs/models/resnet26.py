@@ -58,6 +58,6 @@ def resnet26(
         *(("classes", classes), ("channels", channels), ("width", width)),
         *(("blocks", blocks), ("stem_stride", stem_stride)),
     ):
-        if value < 1:
+        if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     return ResNet26(classes, channels, width, blocks, stem_stride)

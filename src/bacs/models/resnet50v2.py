@@ -58,6 +58,6 @@ class ResNet50V2(nn.Module):
 def resnet50v2(*, classes: int = 1000, channels: int = 3, width: int = 64) -> nn.Module:
     """ResNet50 v2 with bottlenecks 3-4-6-3; `width` is the stem's, 64 in the paper."""
     for name, value in (("classes", classes), ("channels", channels), ("width", width)):
-        if value < 1:
+        if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     return ResNet50V2(classes, channels, width)

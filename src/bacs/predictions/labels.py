@@ -30,18 +30,36 @@ class Truth(NamedTuple):
         }
 
 
-def read_truth(source: str, found: Pictures, class_names: Sequence[str] | None) -> Truth:
-    """Labels of the pictures that were read: of a .csv, a .npy, or of the folders that they lie in."""
+def check_source(source: str) -> None:
+    """Raises, before any picture is read, for what holds no labels by its name or is not there."""
+    if source == FOLDERS:
+        return
+    if Path(source).suffix not in (".csv", ".npy"):
+        raise ValueError(f"labels must be a .csv, a .npy or the word {FOLDERS}, got {source}")
+    if not Path(source).exists():
+        raise DataError(f"labels {source} is missing")
+
+
+def read_truth(source: str, found: Pictures, class_names: Sequence[str] | None, classes: int | None = None) -> Truth:
+    """Labels of the pictures that were read: of a .csv, a .npy, or of the folders that they lie in.
+
+    `classes` is how many there are, where that is known without their names.
+    """
+    check_source(source)
     if source == FOLDERS:
         labels = _of_folders(found, class_names)
     elif Path(source).suffix == ".csv":
         labels = _of_table(Path(source), found, class_names)
-    elif Path(source).suffix == ".npy":
-        labels = _of_array(Path(source), found)
     else:
-        raise ValueError(f"labels must be a .csv, a .npy or the word {FOLDERS}, got {source}")
+        labels = _of_array(Path(source), found)
     if not (labels != UNKNOWN).any():
         raise DataError(f"labels: {source} says nothing of any of the {len(found)} images")
+    count = classes if class_names is None else len(class_names)
+    if labels.min() < UNKNOWN or (count is not None and labels.max() >= count):
+        rule = "0 or more" if count is None else f"0..{count - 1}"
+        raise DataError(
+            f"labels: {source} has classes {labels.min()}..{labels.max()}, those of the ensemble are {rule}"
+        )
     return Truth(labels)
 
 
@@ -68,7 +86,7 @@ def _of_array(file: Path, found: Pictures) -> np.ndarray:
 
 def _of_table(file: Path, found: Pictures, class_names: Sequence[str] | None) -> np.ndarray:
     try:
-        with file.open(newline="") as handle:
+        with file.open(newline="", encoding="utf-8-sig") as handle:  # Excel writes a mark before the first column
             rows = list(csv.DictReader(handle))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file} cannot be read as labels: {error}") from error
@@ -76,7 +94,7 @@ def _of_table(file: Path, found: Pictures, class_names: Sequence[str] | None) ->
     key = next((name for name in ("path", "index") if name in columns), None)
     if key is None or "label" not in columns:
         raise DataError(f"{file}: labels must have the columns path or index, and label, got {sorted(columns)}")
-    known = {str(row[key]): _number(row["label"], class_names, file) for row in rows}
+    known = {str(row[key]): _number(row["label"] or "", class_names, file) for row in rows}  # None in a short row
     keys = found.paths if key == "path" else [str(number) for number in found.index]
     if keys is None:
         raise DataError(f"{file}: images of an array have no path; give the column index instead")

@@ -10,7 +10,15 @@ import numpy as np
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
 from bacs.predictions.writers import stage
-from bacs.predictive import Predictive, abstain, abstain_for, mutual_information, predictive_entropy
+from bacs.predictive import (
+    Predictive,
+    abstain,
+    abstain_for,
+    check_accuracy,
+    check_coverage,
+    mutual_information,
+    predictive_entropy,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +73,9 @@ def predict_table(
         batch_size: as in `Ensemble.predict`.
         seed: as in `Ensemble.predict`.
     """
+    check_coverage(coverage)
+    if accuracy is not None:
+        check_accuracy(accuracy)
     predictive = ensemble.predictive(images, batch_size=batch_size, seed=seed)
     return tabulate(predictive, paths=paths, class_names=ensemble.class_names, coverage=coverage, accuracy=accuracy)
 

@@ -38,7 +38,10 @@ def open_checkpoint(
     if model not in MODELS and ":" not in model:
         raise unknown_name("model", model, [*MODELS, "an import path package.module:Class"])
     architecture = Architecture(model, parsed(arguments))
-    built = build(architecture, None if model in MODELS else model)
+    try:
+        built = build(architecture, None if model in MODELS else model)
+    except CheckpointError as error:
+        raise ValueError(f"model_arguments do not fit {model}: {error.__cause__}") from error
     return Ensemble([replace(open_weights(path, built, preprocessing), architecture=architecture)])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from bacs.data.image_set import ImageSet
 from bacs.ensemble import Member
 from bacs.errors import DataError
+from bacs.inputs import check_seed
 from bacs.posteriors.flat import Flat
 from bacs.pretrained.fisher import with_fisher
 from bacs.pretrained.restarts import with_new_head
@@ -46,10 +47,13 @@ class Plan:
         for name in ("members", "steps", "collect_every", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_seed(self.seed)
         if self.images is not None and self.images < 2:
             raise ValueError(f"images must be at least 2, got {self.images}")
         if self.way == "seeds" and self.kind == "fisher":
             raise ValueError("kind must be swag for members from seeds: a Fisher posterior has no seed, got fisher")
+        if self.temperature is not None and not self.temperature > 0:
+            raise ValueError(f"temperature must be > 0, got {self.temperature}")
         if self.temperature is not None and self.way != "samples":
             raise ValueError(f"temperature belongs to members from samples, got {self.temperature}")
 

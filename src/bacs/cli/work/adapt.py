@@ -11,7 +11,7 @@ from rich.console import Console
 from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
 from bacs.cli.progress import bars
-from bacs.cli.settings import check_wishes, method_of, settings_of
+from bacs.cli.settings import check_wishes, method_of, settings_of, unused
 from bacs.cli.source import batch_size_for, opened, unknown_size
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare
@@ -19,6 +19,7 @@ from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember, Reader
 from bacs.methods import METHODS, Stream
 from bacs.methods.settings import AGREEMENT, Settings
+from bacs.models import classes_of
 from bacs.predictions import posterior_deviations, summarise
 from bacs.predictions.labels import Truth, read_truth
 from bacs.predictions.screen import lines
@@ -36,22 +37,25 @@ def run(w: Wishes) -> int:
         torch.set_num_threads(w.threads)
     console = Console(stderr=True)
     try:
-        source, settings = opened(w, method, settings)
+        given = settings
+        source, settings = opened(w, method, given)
         ensemble = source.source if isinstance(source, Stream) else source
         w = replace(w, batch_size=w.batch_size or batch_size_for(method, source))
         if isinstance(source, Stream):
             source.batch_size = w.batch_size
         if w.accuracy is not None and len(ensemble) < 2:
             raise ValueError("accuracy must be left out for a single network: it has nobody to agree with")
-        if note := unknown_size(w.run, ensemble):
-            print(note, file=sys.stderr)
+        for note in (unknown_size(w.run, ensemble), unused(w, method, given)):
+            if note is not None:
+                print(note, file=sys.stderr)
         if w.dry_run:
             return rehearse(w, method, ensemble)
         with bars(console) as progress:
             found = read(w, ensemble, progress)
-            truth = None if w.labels is None else read_truth(w.labels, found, ensemble.class_names)
+            truth = None if w.labels is None else truth_of(w.labels, found, ensemble)
             outcome = predicted(w, source, found, method, settings, progress)
         table = tabulated(w, outcome, found, ensemble)
+        scores = None if truth is None else truth.scores(outcome.before, outcome.after)
         # Both or neither: a second try finds nothing in its way.
         with stage(w.out, table.columns(probabilities=w.probabilities), overwrite=w.overwrite):
             if w.save is not None:
@@ -61,7 +65,7 @@ def run(w: Wishes) -> int:
         return 130
     for path, reason in found.failures:
         print(f"skipped {path}: {reason}", file=sys.stderr)
-    tell(w, method, settings, ensemble, outcome, table, found, truth)
+    tell(w, method, settings, ensemble, outcome, table, found, scores)
     return INCOMPLETE if found.failures else 0
 
 
@@ -75,6 +79,10 @@ def read(w: Wishes, ensemble: Ensemble, progress: Any) -> Pictures:
         limit=w.limit,
         on_picture=lambda done, total: step(done, total),
     )
+
+
+def truth_of(labels: str, found: Pictures, ensemble: Ensemble) -> Truth:
+    return read_truth(labels, found, ensemble.class_names, classes_of(ensemble.members[0].model))
 
 
 def predicted(
@@ -121,7 +129,7 @@ def tell(
     outcome: Comparison,
     table: Table,
     found: Pictures,
-    truth: Truth | None,
+    scores: dict[str, Any] | None,
 ) -> None:
     """Prints what was done and what came of it."""
     moved = [posterior_deviations(member, METHODS[method].adapts) for member in outcome.adapted.members]
@@ -131,7 +139,6 @@ def tell(
     assert predicting is not None
     how: dict[str, Any] = {"method": method, "batch_size": predicting, "batch_weight": chosen.batch_weight}
     summary = summarise(ensemble, outcome.before, outcome.after, moved, **how, honest=honest)
-    scores = None if truth is None else truth.scores(outcome.before, outcome.after)
     reasons, warmth = decisions(outcome.adapted), outcome.adapted.temperature
     protocol = "online" if w.online else "offline"
     if w.json:

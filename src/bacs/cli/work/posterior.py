@@ -14,6 +14,7 @@ from bacs.data.image_set import ImageSet
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import RunError
 from bacs.metrics import accuracy
+from bacs.models import classes_of
 from bacs.posteriors import kind_of, posterior_weight_for, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.pretrained import source
@@ -60,6 +61,19 @@ def check_out(out: Path) -> None:
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise RunError(f"{out} holds something else; choose a new folder")
     check_writable("out", out)
+
+
+def check_data(members: list[Member], source_set: ImageSet) -> None:
+    """Raises for images and labels that do not fit a member, before any other member is made."""
+    few = source.taken(source_set.images, 2, 0)
+    for member in members:
+        Ensemble([member]).check_inputs(few, 2)
+        classes = classes_of(member.model)
+        if source_set.labels is not None and classes is not None and source_set.labels.max() >= classes:
+            raise ValueError(
+                f"data must be of the {classes} classes of the model, {source_set.name} has labels up to "
+                f"{source_set.labels.max()}"
+            )
 
 
 def make_all(

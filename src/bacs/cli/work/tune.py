@@ -46,6 +46,8 @@ def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> Non
     say(f"chosen: {values}; bacs sweep ... --settings {out / 'chosen.toml'}", console)
     for name in choice.at_edge:
         say(f"{name} = {spelt(choice.settings[name])} is at the edge of its grid: the best may lie beyond it", console)
+    if choice.scores.size == 1:
+        say("the grid has one point: nothing was chosen, only measured", console)
     for name in tuning.two_valued(recipe):
         say(f"{name}: a grid of two values cannot show whether the best lies beyond them", console)
 

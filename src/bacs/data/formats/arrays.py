@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bacs.errors import DataError
+from bacs.errors import DataError, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
+SPLITS = ("train", "test")
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -51,6 +52,8 @@ def read_inputs(path: Path) -> np.ndarray:
 
 
 def _pick_names(names: list[str], split: str, path: Path) -> tuple[str, str | None]:
+    if "images" in names and split not in SPLITS:
+        raise DataError(f"{path}: {unknown_name('split', split, SPLITS)}")
     for images, labels in (("images", "labels"), (f"x_{split}", f"y_{split}")):
         if images in names:
             return images, labels if labels in names else None
