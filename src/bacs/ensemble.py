@@ -146,10 +146,10 @@ class Ensemble:
         images: Images,
         *,
         batch_size: int = 128,
-        seed: int = 0,
+        seed: int | None = 0,
         on_batch: OnBatch = lambda count: None,
     ) -> Tensor:
-        """Float64 probabilities [images, classes] of one member."""
+        """Float64 probabilities [images, classes] of one member; without a seed, batches are cut in the given order."""
         member = self.members[index]
         inputs.check_order(images)
         with statistics.using(member.model, self.statistics):

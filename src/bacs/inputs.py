@@ -65,9 +65,14 @@ def batches(
         return
     source, whole = _source(images)
     count = min(whole, max(2, round(share * whole)))  # one image has no statistics
-    order = torch.arange(whole) if generator is None else torch.randperm(whole, generator=generator)
+    order = order_of(whole, generator)
     for positions in order[:count].split(batch_sizes(count, batch_size)):
         yield positions, checked(_take(source, positions, in_order=generator is None))
+
+
+def order_of(count: int, generator: torch.Generator | None) -> Tensor:
+    """The order in which so many images are read: as they come, or a random one."""
+    return torch.arange(count) if generator is None else torch.randperm(count, generator=generator)
 
 
 def batch_sizes(count: int, batch_size: int) -> list[int]:

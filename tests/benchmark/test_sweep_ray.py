@@ -16,6 +16,7 @@ from rich.console import Console
 
 from bacs.benchmark import plan, records, sweep
 from bacs.engine import Place
+from ray_nodes import raylet_of, two_nodes, working_children
 from tiny import scores_of
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -29,16 +30,7 @@ def quiet():
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two raylets on this machine, as a cluster of two machines."""
-    import ray
-    from ray.cluster_utils import Cluster
-
-    two = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    two.second = two.add_node(num_cpus=2)
-    ray.init(address=two.address, log_to_driver=False)
-    yield two
-    ray.shutdown()
-    two.shutdown()
+    yield from two_nodes()
 
 
 @pytest.fixture
@@ -94,26 +86,6 @@ def test_kills_of_the_whole_sweep_lose_no_record(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing lost, equal bit for bit" in done.stdout
-
-
-def raylet_of(node):
-    (process,) = node.all_processes["raylet"]
-    return process.process.pid
-
-
-def working_children(raylet):
-    """Processes of a raylet that run a cell at this moment: Ray makes the task's name the title of the process."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                title = (entry / "cmdline").read_bytes().decode(errors="replace")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if parent == raylet and title.startswith("ray::_task"):
-                found.append(int(entry.name))
-    return found
 
 
 def wait_for(condition, seconds=180):

@@ -48,7 +48,10 @@ class Wishes:
         temperature: Of the predictions; agreement chooses it without labels, by default it is the ensemble's own.
         seed: Order of the images (offline).
         device: cpu or cuda; by default cpu, for a saved stream where it ran.
-        threads: Of the processor; by default all cores.
+        threads: Of the processor; by default all cores. With Ray those of each task, by default one.
+        engine: This machine, or a Ray cluster for folders that outgrow it (offline): each member adapts as a task of
+            its own, and predictions are made in parts. The rows are the same.
+        address: Address of the Ray cluster; without one, a running cluster is taken, else one is started here.
         size: Height and width that the model takes, if the checkpoint does not say.
         model: Import path of a class that bacs does not know, such as package.module:Class; of a weight file its model,
             a name in bacs.models or an import path.
@@ -93,6 +96,8 @@ class Wishes:
     seed: int = 0
     device: Annotated[str | None, takes("cpu|cuda")] = None
     threads: Annotated[int | None, takes("N")] = None
+    engine: Literal["local", "ray"] = "local"
+    address: Annotated[str | None, takes("HOST:PORT")] = None
     size: Annotated[tuple[int, int] | None, takes("HEIGHT WIDTH")] = None
     model: Annotated[str | None, takes("NAME|MODULE:CLASS")] = None
     model_arguments: Annotated[tuple[str, ...], takes("NAME=VALUE ...")] = ()

@@ -82,6 +82,8 @@ def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
         raise ValueError(
             f"mean, std and model_arguments belong to weight files; {w.run} says them itself: leave them out"
         )
+    if w.engine == "ray" and w.online:
+        raise ValueError("engine ray must be left out with online: a stream takes one batch after the other")
     if not w.images:
         raise ValueError("IMAGES must name a folder, a glob, pictures or an array file, got nothing")
     honest = METHODS[method].chooses or settings.temperature == AGREEMENT

@@ -65,8 +65,8 @@ def opened(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Strea
 
     Unless a posterior_weight was given, Fisher posteriors get the one that goes with their scale.
     """
-    size, device = w.size, w.device
-    Place(device=device or "cpu").check()
+    size, device = w.size, None if w.engine == "ray" else w.device  # there, tasks go to the device, wherever they run
+    Place(w.engine, address=w.address, device=w.device or "cpu").check()
     found = _of_weights(w) if w.run.is_file() else load(w.run, model=w.model, device=device)
     if isinstance(found, Stream):
         if w.classes:

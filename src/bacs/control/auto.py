@@ -1,5 +1,6 @@
 """`method="auto"` offline: choose, adapt, and then ask whether it helped; what did not is taken back."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,8 +32,14 @@ def check_taken(arguments: dict[str, Any], taken: tuple[str, ...] = TAKEN) -> No
             raise ValueError(f"{name} must be left out with method 'auto', which chooses it: other methods take it")
 
 
-def adapt_by_choice(ensemble: Ensemble, images: Images, **given: Any) -> Ensemble:
-    """The ensemble under what `choose` chose, if that is better than what it came from by the members' own word."""
+def adapt_by_choice(
+    ensemble: Ensemble, images: Images, *, adapt: Callable[..., Ensemble] = methods.adapt, **given: Any
+) -> Ensemble:
+    """The ensemble under what `choose` chose, if that is better than what it came from by the members' own word.
+
+    `adapt` stands in for `methods.adapt` where passes over all images are made elsewhere; what looks at a probe alone
+    is done here.
+    """
     check_taken(given)
     arguments: dict[str, Any] = {"epochs": 1, "batch_size": 64, "seed": 0} | given
     how = {"batch_size": arguments["batch_size"], "seed": arguments["seed"]}
@@ -41,7 +48,7 @@ def adapt_by_choice(ensemble: Ensemble, images: Images, **given: Any) -> Ensembl
     still = methods.adapt(source, images, "bn", batch_weight=choice.batch_weight, **how, device=arguments.get("device"))
     result, reasons = still, choice.reasons
     if choice.adapts:
-        adapted = methods.adapt(source, images, **arguments | choice.arguments)
+        adapted = adapt(source, images, **arguments | choice.arguments)
         result, reason = check(still, adapted, images, choice, **how)
         reasons = *reasons, reason
     elif "on_batch" in given:  # who counts on these passes need not wait for them

@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
+from bacs.engine import ray
+from bacs.engine.held import Held, Here
 from bacs.engine.outcome import Outcome
 from bacs.engine.run import run
 from bacs.errors import RunError
@@ -47,6 +50,14 @@ class Place:
         """The device of one job after another. Ray gives each job a GPU of its own."""
         gpus = self._gpus()
         return f"cuda:{turn % gpus}" if gpus else self.device
+
+    def connected(self) -> AbstractContextManager[Any]:
+        """One connection to the cluster for all that is held and run in the block."""
+        return ray.connected(self.address) if self.engine == "ray" else nullcontext()
+
+    def hold(self, value: Any) -> Held:
+        """The value for many jobs, while connected."""
+        return ray.hold(value) if self.engine == "ray" else Here(value)
 
     def run(
         self,

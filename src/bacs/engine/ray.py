@@ -1,8 +1,10 @@
 """Jobs on a Ray cluster (`pip install bacs[ray]`). Paths in jobs must mean the same on every machine of it."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from bacs.engine.held import Stored
 from bacs.engine.outcome import Outcome, attempt, lost
 from bacs.errors import RunError
 
@@ -17,27 +19,44 @@ def outcomes(
     attempts: int,
 ) -> Generator[Outcome, None, None]:
     """The outcome of every job as it arrives. Leaving the loop early cancels the rest."""
+    with connected(address) as ray:
+        # Ray itself starts a task again whose worker or machine was lost.
+        task = ray.remote(_task).options(num_cpus=threads, num_gpus=gpus, max_retries=attempts - 1)
+        waiting = {task.remote(function, job, threads): index for index, job in enumerate(jobs)}
+        try:
+            while waiting:
+                (done, *_), _ = ray.wait(list(waiting), num_returns=1)
+                index = waiting.pop(done)
+                try:
+                    yield Outcome(index, *ray.get(done), attempts=1)
+                except ray.exceptions.RayError as error:
+                    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                    yield Outcome(index, None, lost(attempts, reason), attempts)
+        finally:
+            for reference in waiting:
+                ray.cancel(reference, force=True)
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Ray for as long as the block lasts; a connection that is there already is used, and left as it is."""
     ray = _import()
     ours = not ray.is_initialized()
     if ours:
         _connect(ray, address)
-    # Ray itself starts a task again whose worker or machine was lost.
-    task = ray.remote(_task).options(num_cpus=threads, num_gpus=gpus, max_retries=attempts - 1)
-    waiting = {task.remote(function, job, threads): index for index, job in enumerate(jobs)}
     try:
-        while waiting:
-            (done, *_), _ = ray.wait(list(waiting), num_returns=1)
-            index = waiting.pop(done)
-            try:
-                yield Outcome(index, *ray.get(done), attempts=1)
-            except ray.exceptions.RayError as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                yield Outcome(index, None, lost(attempts, reason), attempts)
+        yield ray
     finally:
-        for reference in waiting:
-            ray.cancel(reference, force=True)
         if ours:
             ray.shutdown()
+
+
+def hold(value: Any) -> Stored:
+    """A value in the store of this machine, from where others fetch it; a job that is started again finds it there."""
+    try:
+        return Stored(_import().put(value))
+    except (TypeError, AttributeError) as error:  # what pickle raises
+        raise RunError(f"{type(value).__name__} cannot be sent to other machines: {error}") from error
 
 
 def _task(function: Callable[[Any], Any], job: Any, threads: int) -> tuple[Any, Exception | None]:

@@ -14,7 +14,8 @@ from bacs.cli.progress import bars
 from bacs.cli.settings import check_wishes, method_of, settings_of, unused
 from bacs.cli.source import batch_size_for, opened, unknown_size
 from bacs.data import Pictures, pictures
-from bacs.drivers import Comparison, compare
+from bacs.drivers import Comparison, compare, spread
+from bacs.engine import Place
 from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember, Reader
 from bacs.methods import METHODS, Stream
@@ -50,10 +51,11 @@ def run(w: Wishes) -> int:
                 print(note, file=sys.stderr)
         if w.dry_run:
             return rehearse(w, method, ensemble)
-        with bars(console) as progress:
+        place = Place(w.engine, threads=w.threads or 1, address=w.address, device=w.device or "cpu")
+        with place.connected(), bars(console) as progress:
             found = read(w, ensemble, progress)
             truth = None if w.labels is None else truth_of(w.labels, found, ensemble)
-            outcome = predicted(w, source, found, method, settings, progress)
+            outcome = predicted(w, place, source, found, method, settings, progress)
         table = tabulated(w, outcome, found, ensemble)
         scores = None if truth is None else truth.scores(outcome.before, outcome.after)
         # Both or neither: a second try finds nothing in its way.
@@ -86,7 +88,13 @@ def truth_of(labels: str, found: Pictures, ensemble: Ensemble) -> Truth:
 
 
 def predicted(
-    w: Wishes, source: Ensemble | Stream, found: Pictures, method: str, settings: Settings, progress: Any
+    w: Wishes,
+    place: Place,
+    source: Ensemble | Stream,
+    found: Pictures,
+    method: str,
+    settings: Settings,
+    progress: Any,
 ) -> Comparison:
     """Predictions before and after, and what was adapted."""
     ensemble = source.source if isinstance(source, Stream) else source
@@ -100,6 +108,8 @@ def predicted(
     views = PerMember(found.views)
     if not isinstance(source, Stream):
         how: dict[str, Any] = {"epochs": w.epochs, "batch_size": w.batch_size, "predict_batch_size": predicting}
+        if place.engine == "ray":
+            return spread.compare(place, ensemble, views, method, settings, **how, **shared)
         return compare(ensemble, views, method, settings, **how, **shared)
     before = ensemble.predictive(views, batch_size=predicting, **shared)
     parts = []
