@@ -162,6 +162,11 @@ class Score(NamedTuple):
     def direction(self) -> str:
         return "higher is better" if self.higher_is_better else "lower is better"
 
+    @property
+    def arrow(self) -> str:
+        """The same as a sign behind a heading."""
+        return "↑" if self.higher_is_better else "↓"
+
     def shown(self, value: float) -> float:
         """The number that is printed."""
         return 100 * value if self.percent else value

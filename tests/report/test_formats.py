@@ -55,6 +55,7 @@ def test_latex_escapes_all_that_is_special():
         r"\textless{}\textgreater{}"
     )
     assert escaped("1 ± 2 → ∞ × −3 – √ Δ").isascii()
+    assert escaped("Acc ↑ NLL ↓") == r"Acc $\uparrow$ NLL $\downarrow$"
     assert escaped("数") == "[?]"
 
 

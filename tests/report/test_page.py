@@ -188,6 +188,19 @@ def test_the_filter_hides_rows_and_columns_of_a_method(opened):
 
 
 @in_chromium
+def test_headings_say_which_way_is_better(opened):
+    headings = """[...document.querySelectorAll('table')[0].querySelectorAll('thead button')].map(
+        (button) => [button.firstChild.textContent.trim(), button.querySelector('.better')?.ariaLabel ?? ''])"""
+    found = opened.value(headings)
+    assert found[:3] == [["Method", ""], ["Acc", "higher is better"], ["NLL", "lower is better"]]
+    assert len(found) == 9
+    titles = opened.value("[...document.querySelectorAll('caption')].map((caption) => caption.textContent)")
+    by_corruption = [title for title in titles if "by corruption" in title]
+    assert len(by_corruption) == 8
+    assert all(title.endswith("is better") for title in by_corruption)
+
+
+@in_chromium
 @pytest.mark.parametrize("pixels", [320, 375, 768, 1100])
 def test_nothing_is_wider_than_the_screen(opened, pixels):
     opened.width(pixels)

@@ -158,7 +158,9 @@ def test_by_corruption_tables_have_every_cell():
     tables = breakdown.corruption_tables(comparison_of(records))
     assert len(tables) == 4
     table = tables[1]
-    assert table.title == "CIFAR-10-C, offline: NLL by corruption, single models, mean over severities 3 and 5"
+    assert table.title == (
+        "CIFAR-10-C, offline: NLL by corruption, single models, mean over severities 3 and 5; lower is better"
+    )
     assert len(table.lines) == 16
     fog = [r for r in records if r["corruption"] == "fog"]
     assert line(table, "fog").cells[3].value == pytest.approx(mean_of(fog, "bacs", "single", "nll"))

@@ -44,7 +44,7 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
                 lines.append(Line(of_corruption(corruption), tuple(cells_of(score, values))))
             whole = [entry.mean(comparison.common, name) if comparison.common else np.nan for entry in entries]
             lines.append(Line("mean", tuple(cells_of(score, whole)), block="mean"))
-            heading = f"{name_of_all}: {score.label} by corruption, {spoken}, {over}"
+            heading = f"{name_of_all}: {score.label} by corruption, {spoken}, {over}; {score.direction}"
             remarks = (*notes, *(f"In the last line: {note}" for note in coverage_notes(comparison)))
             stem_ = f"{stem(comparison)}-by-corruption-{kind}-{name}"
             tables.append(Table(stem_, heading, "Corruption", columns, tuple(lines), remarks))
@@ -66,7 +66,8 @@ def severity_table(comparison: Comparison) -> Table | None:
         Line(entry.label, tuple(column[index] for column in cells), entry.method, entry.kind)
         for index, entry in enumerate(comparison.entries)
     )
-    heading = f"{of_data(comparison.data)}, {comparison.protocol}: by severity, mean over corruptions"
+    ways = ", ".join(f"{SCORES[name].label}: {SCORES[name].direction}" for name in BY_CORRUPTION)
+    heading = f"{of_data(comparison.data)}, {comparison.protocol}: by severity, mean over corruptions; {ways}"
     notes = [*coverage_notes(comparison), *_uneven(comparison)]
     return Table(f"{stem(comparison)}-by-severity", heading, "Method", tuple(columns), lines, tuple(notes))
 
@@ -84,7 +85,8 @@ def spread_tables(comparison: Comparison) -> list[Table]:
                 values = severity_scores(comparison, entry, severity, name)
                 cells = tuple(cell_of(score, value) for value in spread(values))
                 lines.append(Line(f"{severity}: {entry.label}", cells, entry.method, str(severity)))
-        title = f"{of_data(comparison.data)}, {comparison.protocol}: spread of {score.label} over corruptions"
+        over = f"spread of {score.label} over corruptions; {score.direction}"
+        title = f"{of_data(comparison.data)}, {comparison.protocol}: {over}"
         stem_ = f"{stem(comparison)}-spread-{name}"
         tables.append(Table(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven(comparison))))
     return tables
@@ -114,10 +116,10 @@ def mce_table(comparison: Comparison) -> Table | None:
         for entry in comparison.entries
     ]
     beside = paper_table(comparison, "mce")
-    columns = [Column(MCE.label, "here" if beside else "")]
+    columns = [Column(MCE.label, "here" if beside else "", score=MCE)]
     theirs: list[tuple[Cell, ...]] = [() for _ in values]
     if beside:
-        columns.append(Column(MCE.label, "paper"))
+        columns.append(Column(MCE.label, "paper", score=MCE))
         leader = beside.best("mce", MCE)
         for index, entry in enumerate(comparison.entries):
             text = beside.scores.get((entry.method, entry.kind, entry.variant.epochs), {}).get("mce")
@@ -127,7 +129,7 @@ def mce_table(comparison: Comparison) -> Table | None:
         for entry, cell, other in zip(comparison.entries, cells_of(MCE, values), theirs, strict=True)
     )
     over = "mean over the 15 corruptions of all 5 severities each"
-    notes = [f"In percent of AlexNet's error, {over}; {MCE.direction}."]
+    notes = [f"In percent of AlexNet's error, {over}."]
     if beside:
         notes.append(f"paper: Table {beside.number} of Zhou & Levine 2021.")
     return Table(

@@ -65,7 +65,7 @@ def risk_table(comparison: Comparison) -> Table | None:
         Line(f"{coverage:.2f}", tuple(_cell(curve["risk"][index]) for curve in curves.values()))
         for index, coverage in enumerate(COVERAGE)
     )
-    title = f"{of_data(comparison.data)}, {comparison.protocol}: risk at coverage, ensembles"
+    title = f"{of_data(comparison.data)}, {comparison.protocol}: risk at coverage, ensembles; lower is better"
     note = "Error among the most confident share of predictions of each shift; then the mean over shifts."
     return Table(f"{stem(comparison)}-risk-coverage", title, "Coverage", columns, lines, (note,))
 

@@ -34,7 +34,7 @@ def differences_table(comparison: Comparison) -> Table | None:
         lines += [_line(reference, other, names) for other in entries if other is not reference]
     if not lines:
         return None
-    columns = [Column(f"Δ {score.label}") for score in SCORES.values()]
+    columns = [Column(f"Δ {score.label}", score=score) for score in SCORES.values()]
     columns += [Column(SCORES[name].label, "shifts won") for name in COUNTED]
     notes = (
         f"{' and '.join(references)} minus the other rows of their block: means of the differences on "

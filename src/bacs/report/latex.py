@@ -22,6 +22,8 @@ _SPECIAL = {
     "±": r"$\pm$",
     "×": r"$\times$",
     "→": r"$\to$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
     "∞": r"$\infty$",
     "√": r"$\surd$",
     "Δ": r"$\Delta$",
@@ -40,7 +42,7 @@ def latex(table: Table) -> str:
         rf"\begin{{tabular}}{{@{{}}l*{{{width}}}{{r}}@{{}}}}",
         r"\toprule",
         *_groups(table.columns),
-        _row([escaped(table.stub), *(escaped(column.heading) for column in table.columns)]),
+        _row([escaped(table.stub), *(escaped(column.heading_with_arrow) for column in table.columns)]),
     ]
     for _, block in groupby(table.lines, key=lambda line: line.block):
         lines.append(r"\midrule")

@@ -5,7 +5,7 @@ from bacs.report.tables import Cell, Table
 
 def markdown(table: Table, *, heading: str = "###") -> str:
     """A heading, the table, its notes. Columns of a group carry its name, since Markdown cannot span columns."""
-    titles = [f"{c.group} {c.heading}" if c.group not in ("", "here") else c.heading for c in table.columns]
+    titles = [(f"{c.group} " if c.group not in ("", "here") else "") + c.heading_with_arrow for c in table.columns]
     rows = [[table.stub, *titles], ["---", *("---:" for _ in titles)]]
     for line in table.lines:
         rows.append([_escaped(line.label), *map(_cell, line.cells)])

@@ -86,7 +86,8 @@ def windows_table(comparison: Comparison, shift: Shift) -> Table:
     )
     columns = tuple(Column(entry.label, method=entry.method) for entry in entries)
     level = f" at severity {shift.severity}" if shift.severity else ""
-    heading = f"{of_data(comparison.data)}, {comparison.protocol}{level}: {SCORES[SCORE].label} of ensembles over time"
+    what = f"{SCORES[SCORE].label} of ensembles over time; {SCORES[SCORE].direction}"
+    heading = f"{of_data(comparison.data)}, {comparison.protocol}{level}: {what}"
     return Table(name_of(comparison, shift), heading, "Images", columns, lines)
 
 
@@ -99,7 +100,7 @@ def over_time(comparison: Comparison, shift: Shift) -> "Figure":
         figure.subplots(2 if varied else 1, sharex=True, height_ratios=(6, 1) if varied else None)
     )
     _draw_lines(above, entries, shift)
-    above.set_ylabel(SCORES[SCORE].axis)
+    above.set_ylabel(f"{SCORES[SCORE].axis}, {SCORES[SCORE].direction}")
     plain(above, "y")
     for axes in below:
         ends = [windows[0].first, *(window.first + window.images for window in windows)]

@@ -70,7 +70,7 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
             finite = [[v for v in column if np.isfinite(v)] for column in values]
             places = np.arange(len(severities)) + (index - (len(entries) - 1) / 2) * width
             _boxes(axes, finite, places, 0.8 * width, colour(entry.method), hatch)
-        axes.set_ylabel(score.axis)
+        axes.set_ylabel(f"{score.axis} {score.arrow}")
         plain(axes, "y")
     panels[-1].set_xticks(np.arange(len(severities)), [str(severity) for severity in severities])
     panels[-1].set_xlim(-0.55, len(severities) - 0.45)

@@ -20,7 +20,7 @@ def summary_table(comparison: Comparison) -> Table:
         values = [entry.mean(shifts, name) if shifts else np.nan for entry in comparison.entries]
         cells.append(cells_of(score, values))
     groups = ("here", "paper") if beside else ("",)
-    columns = [Column(score.label, group) for group in groups for score in SCORES.values()]
+    columns = [Column(score.label, group, score=score) for group in groups for score in SCORES.values()]
     lines = [
         Line(entry.label, (*own, *(_printed_in(beside, entry) if beside else ())), entry.method, entry.kind)
         for entry, own in zip(comparison.entries, zip(*cells, strict=True), strict=True)

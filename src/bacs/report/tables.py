@@ -20,11 +20,20 @@ EMPTY = Cell("–")
 
 
 class Column(NamedTuple):
-    """A heading under a heading of several columns; `method` where the column is one method's."""
+    """A heading under a heading of several columns; `method` where the column is one method's.
+
+    `score` where the numbers are of one score: people are then told which way is better, programs are not.
+    """
 
     heading: str
     group: str = ""
     method: str | None = None
+    score: Score | None = None
+
+    @property
+    def heading_with_arrow(self) -> str:
+        """The heading with an arrow to where better numbers lie."""
+        return f"{self.heading} {self.score.arrow}" if self.score else self.heading
 
 
 class Line(NamedTuple):
