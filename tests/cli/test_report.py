@@ -32,6 +32,21 @@ def test_the_report_lies_in_the_folder_and_its_table_on_the_terminal(folder, cap
     assert "DataError: fog.npy is missing" in (folder / "report" / "page.html").read_text()
 
 
+def test_sixty_columns_cut_no_number(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    records = make_records(methods=("bn", "bacs-no-posterior")) + make_records(
+        methods=("bacs-no-posterior",), epochs=10
+    )
+    assert cli.main(["report", str(write_sweep(tmp_path / "sweep", records))]) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    table = [line for line in shown.splitlines() if "│" in line]
+    assert max(map(len, table)) <= 60
+    numbers = [line.split("│")[1:] for line in table if line.split("│")[1].strip()]
+    assert len(numbers) == 6
+    assert all(len(cell.strip()) in (5, 6) for row in numbers for cell in row)  # 69.58, 0.9400
+
+
 def test_a_part_of_the_cells_is_not_taken_for_the_whole(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tiny_ensemble().save("run")

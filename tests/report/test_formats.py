@@ -9,13 +9,14 @@ import subprocess
 import pytest
 from rich.console import Console
 
+from bacs.metrics import SCORES
 from bacs.report.chapter import chapter
 from bacs.report.comma_separated import comma_separated
 from bacs.report.comparison import comparisons
 from bacs.report.latex import escaped, latex
 from bacs.report.markdown import markdown
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
-from bacs.report.terminal import fitted, on_terminal
+from bacs.report.terminal import fitted, on_terminal, stack
 from sweep_records import make_records
 
 PDFLATEX = shutil.which("pdflatex")
@@ -104,3 +105,53 @@ def test_the_terminal_shows_groups_over_headings_and_leaves_the_paper_out_where_
     narrow = fitted(TABLE, 20)
     assert [column.heading for column in narrow.columns] == ["Acc", "NLL"]
     assert [len(each.cells) for each in narrow.lines] == [2, 2]
+
+
+def test_people_are_told_which_way_is_better_and_programs_get_the_plain_name():
+    columns = (Column("Acc", "here", score=SCORES["accuracy"]), Column("NLL", "paper", score=SCORES["nll"]))
+    table = TABLE._replace(columns=columns, lines=tuple(line._replace(cells=line.cells[:2]) for line in TABLE.lines))
+    assert "| Method | Acc ↑ | paper NLL ↓ |" in markdown(table)
+    assert r"Method & Acc $\uparrow$ & NLL $\downarrow$ \\" in latex(table)
+    assert comma_separated(table).splitlines()[0] == "Method,here Acc,paper NLL"
+    assert "Acc ↑" in printed(table, 80)
+
+
+def printed(table, width):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(on_terminal(table))
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80])
+@pytest.mark.parametrize("table", tables_of_a_sweep(), ids=lambda table: table.name)
+def test_a_narrow_terminal_cuts_no_number(table, width):
+    text = printed(table, width)
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    assert "…" not in text
+    found = text.replace("│", " ").split()
+    for line in table.lines:
+        for cell in line.cells:
+            assert all(word in found for word in cell.text.split()), cell.text
+    for column in table.columns:
+        assert all(word in text for word in column.heading.split())
+
+
+def test_sixty_columns_hold_a_table_of_scores_in_one_piece_by_folding_its_labels():
+    cells = tuple(Cell(text) for text in ("87.77", "0.4260", "0.1809", "0.0299"))
+    columns = tuple(Column(score.label, score=score) for score in SCORES.values())
+    lines = (Line("BACS (MAP) - posterior (5 epochs, posterior weight 0.0001)", cells),)
+    text = printed(Table("", "", "Method", columns, lines), 60)
+    assert text.count("Method") == 1
+    assert all(f"{score.label} {score.arrow}" in text for score in SCORES.values())
+    (row,) = [line for line in text.splitlines() if "87.77" in line]
+    assert [part.strip() for part in row.split("│")[1:]] == ["87.77", "0.4260", "0.1809", "0.0299"]
+    assert "weight" in text
+
+
+def test_columns_that_have_no_place_stand_below_behind_the_labels():
+    columns = tuple(Column(f"{number} epochs") for number in range(9))
+    lines = tuple(Line(label, tuple(Cell(f"{number}.0000") for number in range(9))) for label in ("one", "two"))
+    parts = stack(Table("", "", "Method", columns, lines), 60)
+    assert [column.heading.split()[0] for part in parts for column in part.columns] == list("012345678")
+    assert [[line.label for line in part.lines] for part in parts] == [["one", "two"]] * len(parts)
+    assert len(parts) == 2

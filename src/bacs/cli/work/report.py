@@ -26,7 +26,9 @@ def show(sweep: Sweep, chapters: tuple[Chapter, ...], console: Console, *, title
         console.rule(sweep.title, align="left", style="")
     for chapter in chapters:
         table = fitted(chapter.summary, console.width)
-        console.print(f"\n{table.title}", style="bold", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"\n{table.title}", style="bold", markup=False, highlight=False, soft_wrap=not console.is_terminal
+        )
         console.print(on_terminal(table))
         for note in table.notes:
             console.print(note, style="dim", markup=False, highlight=False)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from bacs.benchmark import tune as tuning
 from bacs.benchmark.tune import Choice, TuneRecipe
@@ -14,6 +13,8 @@ from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
 from bacs.report.comparison import spelt
 from bacs.report.heat_map import heat_map
+from bacs.report.tables import Cell, Column, Line, Table
+from bacs.report.terminal import on_terminal
 
 
 def as_json(recipe: TuneRecipe, choice: Choice) -> dict[str, object]:
@@ -33,13 +34,15 @@ def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> Non
     plane, score = tuning.plane(recipe, choice), SCORES[recipe.criterion]
     (across, columns), (down, rows) = plane.columns, plane.rows
     heading = " \\ ".join(name.replace("_", " ") for name in (down, across) if name)
-    shown = Table(heading, *map(spelt, columns), title=score.axis)
     best = [choice.settings.get(name) for name in (down, across)]
+    lines = []
     for row, values in zip(rows, plane.scores, strict=True):
         texts = ["failed" if np.isnan(value) else score.text(value) for value in values]
         here = [[row if down else None, column] == best for column in columns]
-        shown.add_row(spelt(row), *(f"[bold]{t}[/bold]" if bold else t for t, bold in zip(texts, here, strict=True)))
-    console.print(shown)
+        cells = tuple(Cell(text, best=bold) for text, bold in zip(texts, here, strict=True))
+        lines.append(Line(spelt(row), cells))
+    say(f"{score.axis}, {score.direction}", console)
+    console.print(on_terminal(Table("", "", heading, tuple(Column(spelt(each)) for each in columns), tuple(lines))))
     if plane.others:
         say(best_over(plane.others), console)
     values = ", ".join(f"{name} = {spelt(value)}" for name, value in choice.settings.items())
