@@ -8,7 +8,7 @@ import pytest
 
 from bacs.corruptions import TEST
 from bacs.metrics import SCORES
-from bacs.report import figures, plots
+from bacs.report import figures, gain_plots, plots
 from bacs.report.comparison import comparisons
 from bacs.report.svg import inline_svg, png_file, svg_file
 from sweep_records import make_record, make_records
@@ -18,19 +18,6 @@ from sweep_records import make_record, make_records
 def comparison():
     records = make_records(corruptions=("fog", "snow", "frost"), severities=(1, 5))
     return comparisons(records)[0]
-
-
-def test_bars_are_means_over_severities(comparison):
-    above, below = plots.corruption_bars(comparison, "ensemble").axes
-    assert [text.get_text() for text in below.get_xticklabels()] == ["snow", "frost", "fog"]
-    assert len(above.containers) == 5
-    heights = [bar.get_height() for bar in above.containers[3]]
-    bacs = comparison.of_kind("ensemble")[3]
-    by_hand = [
-        100 * np.mean([bacs.score(f"cifar10-c/{name}/{s}", "accuracy") for s in (1, 5)])
-        for name in ("snow", "frost", "fog")
-    ]
-    assert heights == pytest.approx(by_hand)
 
 
 def test_boxes_reach_from_the_least_to_the_most_with_median_line_and_white_mean(comparison):
@@ -87,7 +74,6 @@ def test_an_infinite_nll_has_no_place_but_spoils_nothing():
     records = [make_record(shift, "tent", ensemble=scores) for shift in shifts]
     (comparison,) = comparisons(records + [make_record(shift, "bacs") for shift in shifts])
     for figure in (
-        plots.corruption_bars(comparison, "ensemble"),
         plots.severity_boxes(comparison, "ensemble"),
         plots.accuracy_against_nll(comparison),
     ):
@@ -95,15 +81,18 @@ def test_an_infinite_nll_has_no_place_but_spoils_nothing():
 
 
 def test_svg_takes_the_ink_of_its_surroundings_and_is_the_same_each_time(comparison):
-    texts = [inline_svg(plots.corruption_bars(comparison, "single"), "bars", "Bars <& more>") for _ in range(2)]
+    texts = [
+        inline_svg(gain_plots.corruption_plot(comparison, "single", "nll"), "points", "Points <& more>")
+        for _ in range(2)
+    ]
     assert texts[0] == texts[1]
     assert "currentColor" in texts[0]
     assert figures.INK not in texts[0]
     root = ElementTree.fromstring(texts[0])
     assert root.get("role") == "img"
-    assert root.find("{http://www.w3.org/2000/svg}title").text == "Bars <& more>"
+    assert root.find("{http://www.w3.org/2000/svg}title").text == "Points <& more>"
     assert "width" not in root.attrib
-    assert all(name.startswith("bars-") for name in re.findall(r'\bid="([^"]+)"', texts[0]))
+    assert all(name.startswith("points-") for name in re.findall(r'\bid="([^"]+)"', texts[0]))
     # Words stay words: they can be searched, selected and read aloud.
     assert "frost" in "".join(root.itertext())
 
@@ -115,7 +104,42 @@ def test_an_svg_file_carries_light_and_dark_with_it(comparison):
     assert "prefers-color-scheme:dark" in root.find("{http://www.w3.org/2000/svg}style").text
 
 
-def test_a_dollar_sign_in_a_label_is_no_formula():
-    records = [make_record(shift, "a$b^$") for shift in ("cifar10-c/fog/5", "cifar10-c/snow/5")]
-    (comparison,) = comparisons(records)
-    assert "a$b^$" in inline_svg(plots.corruption_bars(comparison, "single"), "bars", "Bars")
+@pytest.mark.parametrize("most", [2, 4, 5])
+def test_no_entry_of_a_legend_stands_alone_in_the_last_row(most):
+    for entries in range(2, 40):
+        columns = figures.legend_columns(entries, most)
+        assert 1 <= columns <= most
+        assert columns == 1 or entries % columns != 1, f"{entries} entries in {columns} columns"
+    assert figures.legend_columns(6, most=5) == 3
+
+
+def test_rows_of_a_legend_are_as_matplotlib_fills_them(comparison):
+    figure = plots.severity_boxes(comparison, "ensemble")
+    figure.draw_without_rendering()
+    heights = [round(text.get_window_extent().y0) for text in figure.legends[0].get_texts()]
+    assert sorted(heights.count(height) for height in set(heights)) == [2, 3]
+
+
+def test_whatever_is_of_one_method_says_so_in_svg(comparison):
+    every = [
+        plots.severity_boxes(comparison, "ensemble"),
+        plots.accuracy_against_nll(comparison),
+        gain_plots.gains_plot(comparison, "nll"),
+        gain_plots.corruption_plot(comparison, "ensemble", "nll"),
+    ]
+    for figure in every:
+        root = ElementTree.fromstring(inline_svg(figure, "figure", "Figure"))
+        found = [(element.get("data-method"), element) for element in root.iter() if element.get("data-method")]
+        tent = "".join("".join(element.itertext()) for method, element in found if method == "tent")
+        assert "TENT" in tent  # its name in the legend or beside the axis
+        assert "BACS" not in tent
+        assert {"vanilla", "tent", "bacs", "bacs-no-posterior"} <= {method for method, _ in found}
+        # Nothing in the colour of a method lies outside.
+        for method, paint in figures.COLOURS.items():
+            whole = ElementTree.tostring(root, encoding="unicode").count(paint)
+            own = sum(
+                ElementTree.tostring(element, encoding="unicode").count(paint)
+                for name, element in found
+                if name == method
+            )
+            assert own == whole, method

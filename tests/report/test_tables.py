@@ -238,8 +238,12 @@ def test_every_number_of_a_figure_is_in_a_table():
     figures = {picture.name.removeprefix("cifar10-c-offline") for picture in made.pictures}
     shown_in = {
         "-accuracy-nll": {""},
-        "-by-corruption-single": {"-by-corruption-single-accuracy", "-by-corruption-single-nll"},
-        "-by-corruption-ensemble": {"-by-corruption-ensemble-accuracy", "-by-corruption-ensemble-nll"},
+        **{f"-gains-{name}": {"-gains"} for name in SCORES},
+        **{
+            f"-by-corruption-{kind}-{name}": {f"-by-corruption-{kind}-{name}"}
+            for kind in ("single", "ensemble")
+            for name in ("accuracy", "nll")
+        },
         "-by-severity-single": {"-spread-accuracy", "-spread-nll", "-spread-brier", "-spread-ece"},
         "-by-severity-ensemble": {"-spread-accuracy", "-spread-nll", "-spread-brier", "-spread-ece"},
         "-reliability": {"-reliability"},

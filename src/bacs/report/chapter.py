@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bacs.report import breakdown, curves, figures, over_time, paper, plots
+from bacs.metrics import SCORES
+from bacs.report import baseline, breakdown, curves, figures, gain_plots, over_time, paper, plots
 from bacs.report.comparison import Comparison
 from bacs.report.differences import differences_table
 from bacs.report.names import counted, of_data
@@ -28,7 +29,8 @@ class Picture(NamedTuple):
 class Part(NamedTuple):
     """Tables and figures under one heading; `numbers` are tables for looking up what a figure shows.
 
-    The tables of a `folded` part wait behind its figures until a reader of the page asks for them.
+    The tables of a `folded` part wait behind its figures until a reader of the page asks for them. The `note` stands
+    below the heading.
     """
 
     heading: str
@@ -36,6 +38,7 @@ class Part(NamedTuple):
     pictures: tuple[Picture, ...] = ()
     numbers: tuple[Table, ...] = ()
     folded: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ def chapter(comparison: Comparison) -> Chapter:
     parts = (
         Part("Scores", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
         _over_time(comparison),
+        _gains(comparison),
         Part("Differences", _present(differences_table(comparison))),
         _by_corruption(comparison),
         _by_severity(comparison),
@@ -113,21 +117,43 @@ def _over_time(comparison: Comparison) -> Part:
     return Part("Over time", (), pictures, tuple(over_time.windows_table(comparison, shift) for shift in streams))
 
 
-def _by_corruption(comparison: Comparison) -> Part:
-    tables = tuple(breakdown.corruption_tables(comparison))
-    if len(comparison.corruptions) < 2:
-        return Part("By corruption", tables, folded=bool(tables))
-    over = "" if len(comparison.severities) == 1 else ", mean over severities"
-    lacking = "" if comparison.common == comparison.shifts else " Shifts that a row lacks are left out."
+def _gains(comparison: Comparison) -> Part:
+    base = baseline.baseline(comparison.entries)
+    heading = f"Gains over {base.label}"
+    if not baseline.has_gains(comparison):
+        return Part(heading)
     pictures = tuple(
         Picture(
-            f"{stem(comparison)}-by-corruption-{kind}",
-            f"Accuracy (above) and NLL (below) by corruption, {spoken}{over}.{lacking}",
-            _later(plots.corruption_bars, comparison, kind),
+            f"{stem(comparison)}-gains-{name}",
+            f"{score.label} of each row minus that of {base.label}; {score.direction}.",
+            _later(gain_plots.gains_plot, comparison, name),
+            wide=False,
+        )
+        for name, score in SCORES.items()
+    )
+    note = f"{baseline.interval_note(comparison)} {gain_plots.HOW_TO_READ}"
+    return Part(heading, (), pictures, (baseline.gains_table(comparison),), note=note)
+
+
+def _by_corruption(comparison: Comparison) -> Part:
+    tables = tuple(breakdown.corruption_tables(comparison))
+    if len(comparison.corruptions) < 2 or not baseline.has_gains(comparison):
+        return Part("By corruption", tables, folded=bool(tables))
+    base = baseline.baseline(comparison.entries)
+    pictures = tuple(
+        Picture(
+            f"{stem(comparison)}-by-corruption-{kind}-{name}",
+            f"{SCORES[name].label} of {spoken} minus that of {base.label}, whose own stands at the right; "
+            f"{SCORES[name].direction}.",
+            _later(gain_plots.corruption_plot, comparison, kind, name),
+            wide=False,
         )
         for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
+        for name in breakdown.BY_CORRUPTION
     )
-    return Part("By corruption", tables, pictures, folded=True)
+    over = "" if len(comparison.severities) == 1 else "Means over severities. "
+    lacking = "" if comparison.common == comparison.shifts else " Shifts that a row lacks are left out."
+    return Part("By corruption", tables, pictures, folded=True, note=f"{over}{gain_plots.HOW_TO_READ}{lacking}")
 
 
 def _by_severity(comparison: Comparison) -> Part:

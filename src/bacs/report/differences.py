@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import stdtrit
 
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry
@@ -11,6 +12,8 @@ from bacs.report.summary import stem, title
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 
 REFERENCES = ("bacs", "bacs-no-posterior")
+LEVEL = 0.95
+"""Share of intervals that hold the true mean, where differences are independent and normal."""
 COUNTED = ("accuracy", "nll")
 """Scores by which the shifts are counted that BACS wins."""
 
@@ -60,6 +63,16 @@ def paired(first: Sequence[float], second: Sequence[float]) -> tuple[float, floa
     if not np.isfinite(difference).all():
         return float("nan"), float("nan")
     return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of the differences of pairs, and the ends of its interval by Student's t; not a number as in `paired`.
+
+    d_i = first_i - second_i,   mean(d) ± t_{(1 + level) / 2, n - 1} s(d) / √n,   level = 0.95
+    """
+    mean, error = paired(first, second)
+    reach = float(stdtrit(len(first) - 1, (1 + LEVEL) / 2)) * error
+    return mean, mean - reach, mean + reach
 
 
 def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:

@@ -1,6 +1,6 @@
 """Figures of calibration, abstention and example pictures, drawn with matplotlib (`pip install bacs[report]`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -8,8 +8,10 @@ import numpy as np
 from bacs.errors import RunError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 COLOURS = {
     "vanilla": "#7f7f7f",
@@ -25,6 +27,8 @@ MARKERS = {"vanilla": "o", "bn": "s", "tent": "^", "bacs": "D", "bacs-no-posteri
 INK = "#1b1b1a"
 """Text, axes and rules. In SVG it becomes the colour of the text around the figure."""
 DASHES = ("-", "--", ":", "-.")
+OF_METHOD = "method-"
+"""Begins the id of what is of one method in a figure: in SVG it becomes an attribute, by which the page hides it."""
 
 
 def new_figure(**options: Any) -> "Figure":
@@ -38,6 +42,35 @@ def new_figure(**options: Any) -> "Figure":
 
 def colour(method: str) -> str:
     return COLOURS.get(method, OTHER_COLOUR)
+
+
+def assign(artists: Iterable["Artist"], method: str) -> None:
+    """Says that these parts of a figure are of one method."""
+    for artist in artists:
+        artist.set_gid(f"{OF_METHOD}{method}")
+
+
+def assign_legend(legend: "Legend", methods: Sequence[str | None]) -> None:
+    """Says of each entry of a legend which method it is of, None if of no one."""
+    for handle, text, method in zip(legend.legend_handles, legend.get_texts(), methods, strict=True):
+        if handle is not None and method is not None:
+            assign((handle, text), method)
+
+
+def legend_columns(entries: int, most: int) -> int:
+    """The columns of a legend, `most` at most, such that no entry stands alone in the last row.
+
+    >>> [legend_columns(entries, most=4) for entries in (1, 4, 5, 6, 9)]
+    [1, 4, 3, 3, 3]
+    """
+    rows = -(-entries // most)
+    balanced = -(-entries // rows)
+    return next(columns for columns in range(balanced, 0, -1) if columns == 1 or entries % columns != 1)
+
+
+def text_of(label: str) -> str:
+    """A label as it is: a dollar sign would begin a formula, a leading underscore would hide it."""
+    return label.replace("$", r"\$").lstrip("_")
 
 
 def plain(axes: "Axes", grid: Literal["both", "y"] = "both") -> None:
@@ -96,7 +129,7 @@ def _lines(
     for label, curve in curves.items():
         method = methods[label]
         number = seen[method] = seen.get(method, -1) + 1
-        axes.plot(
+        drawn = axes.plot(
             curve[keys[0]],
             curve[keys[1]],
             marker=MARKERS.get(method, "o"),
@@ -104,10 +137,13 @@ def _lines(
             linewidth=1.4,
             linestyle=DASHES[number % len(DASHES)],
             color=colour(method),
-            label=label.replace("$", r"\$"),
+            label=text_of(label),
         )
+        assign(drawn, method)
     plain(axes)
-    axes.legend(frameon=False, loc="upper left", fontsize=8.5, labelcolor=INK)
+    legend = axes.legend(frameon=False, loc="upper left", fontsize=8.5, labelcolor=INK)
+    others = len(axes.lines) - len(curves)  # drawn before, of no method
+    assign_legend(legend, [*[None] * others, *(methods[label] for label in curves)])
 
 
 def picture_strip(rows: Mapping[str, np.ndarray], captions: Sequence[Sequence[str]], right: np.ndarray) -> "Figure":

@@ -9,7 +9,18 @@ import numpy as np
 from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift
-from bacs.report.figures import DASHES, INK, MARKERS, colour, new_figure, plain
+from bacs.report.figures import (
+    DASHES,
+    INK,
+    MARKERS,
+    assign,
+    assign_legend,
+    colour,
+    legend_columns,
+    new_figure,
+    plain,
+    text_of,
+)
 from bacs.report.names import counted, of_corruption, of_data
 from bacs.report.summary import stem
 from bacs.report.tables import Column, Line, Table, cell_of
@@ -113,7 +124,14 @@ def over_time(comparison: Comparison, shift: Shift) -> "Figure":
     last.set_xlim(0, windows[-1].first + windows[-1].images)
     last.set_xlabel("images seen")
     last.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    figure.legend(loc="outside lower center", ncols=min(len(entries), 5), frameon=False, fontsize=9, labelcolor=INK)
+    legend = figure.legend(
+        loc="outside lower center",
+        ncols=legend_columns(len(entries), most=5),
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+    )
+    assign_legend(legend, [entry.method for entry in entries])
     return figure
 
 
@@ -121,7 +139,7 @@ def _draw_lines(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None:
     drawn: list[str] = []
     for entry in entries:
         scores = scores_over_time(entry, shift)
-        axes.plot(
+        line = axes.plot(
             [window.middle for window in scores],
             [SCORES[SCORE].shown(score) for score in scores.values()],
             color=colour(entry.method),
@@ -129,8 +147,9 @@ def _draw_lines(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None:
             linewidth=1.4,
             marker=MARKERS.get(entry.method, "o"),
             markersize=3.5 if len(scores) <= MARKED else 0,
-            label=entry.label.replace("$", r"\$").lstrip("_"),
+            label=text_of(entry.label),
         )
+        assign(line, entry.method)
         drawn.append(entry.method)
 
 

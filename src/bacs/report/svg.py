@@ -4,7 +4,7 @@ import io
 import re
 from typing import TYPE_CHECKING
 
-from bacs.report.figures import INK
+from bacs.report.figures import INK, OF_METHOD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +16,7 @@ _THEME = f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{colo
 def inline_svg(figure: "Figure", name: str, description: str) -> str:
     """An `<svg>` element for a page: no background, ink in the colour of the text around it, ids of its own.
 
+    What was assigned to a method has its name as `data-method`, which unlike an id may occur more than once.
     The same figure gives the same text: no date, no random ids.
     """
     import matplotlib
@@ -28,6 +29,7 @@ def inline_svg(figure: "Figure", name: str, description: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = text.replace(INK, "currentColor")
+    text = re.sub(rf'\bid="{OF_METHOD}([^"]*)"', r'data-method="\1"', text)
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = re.sub(r'href="#', f'href="#{name}-', text)
     text = re.sub(r"url\(#", f"url(#{name}-", text)
