@@ -167,7 +167,7 @@ def test_sorting_works_from_the_keyboard(opened):
 @in_chromium
 def test_the_filter_hides_rows_and_columns_of_a_method(opened):
     # Chromium calls parts of figures visible whatever their style says.
-    shown = """[...document.querySelectorAll('main table [data-method=tent]')].filter(
+    shown = """[...document.querySelectorAll('main [data-method=tent]')].filter(
         (e) => e.checkVisibility() && !e.closest('[hidden]')).length"""
     opened.value("document.querySelectorAll('details').forEach((details) => (details.open = true))")
     assert opened.value(shown) > 20
@@ -187,6 +187,36 @@ def test_the_filter_hides_rows_and_columns_of_a_method(opened):
     assert all(headings == cells for headings, cells in rows)
     opened.value("document.querySelector('.filter input[value=tent]').click()")
     assert opened.value(shown) > 20
+
+
+@in_chromium
+def test_the_filter_acts_on_every_figure(opened):
+    parts = """(method) => [...document.querySelectorAll('figure svg')].map((picture) =>
+        [...picture.querySelectorAll(`[data-method=${method}]`)].filter((part) => part.getClientRects().length
+            && part.getBoundingClientRect().height > 0).length)"""
+    of_tent, of_bacs = (opened.value(f"({parts})('{method}')") for method in ("tent", "bacs"))
+    assert len(of_tent) == 22
+    assert min(of_tent) >= 2  # the points and their name
+    opened.value("document.querySelector('.filter input[value=tent]').click()")
+    assert opened.value(f"({parts})('tent')") == [0] * 22
+    assert opened.value(f"({parts})('bacs')") == of_bacs
+    words = """[...document.querySelectorAll('figure svg text')].filter(
+        (text) => text.getBoundingClientRect().width).map((text) => text.textContent)"""
+    assert not any("TENT" in text for text in opened.value(words))
+    opened.value("document.querySelector('.filter input[value=tent]').click()")
+    assert opened.value(f"({parts})('tent')") == of_tent
+
+
+@in_chromium
+def test_marks_of_other_methods_stay_when_the_first_that_uses_them_goes(opened):
+    # A mark is defined where it is first used; the other figures' parts refer to it.
+    drawn = """[...document.querySelectorAll('figure svg [data-method=bacs] use')].filter(
+        (mark) => mark.getBoundingClientRect().width > 0).length"""
+    before = opened.value(drawn)
+    assert before > 20
+    opened.value("document.querySelector('.filter input[value=vanilla]').click()")
+    assert opened.value(drawn) == before
+    opened.value("document.querySelector('.filter input[value=vanilla]').click()")
 
 
 @in_chromium

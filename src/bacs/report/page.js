@@ -48,7 +48,7 @@
   const filter = () => {
     const chosen = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
     for (const element of document.querySelectorAll("main [data-method]")) {
-      element.hidden = !chosen.has(element.dataset.method);
+      element.toggleAttribute("hidden", !chosen.has(element.dataset.method)); // parts of figures have no .hidden
     }
     form.querySelector("output").textContent =
       chosen.size === boxes.length ? "" : `${chosen.size} of ${boxes.length} shown`;
