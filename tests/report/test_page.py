@@ -232,6 +232,42 @@ def test_headings_say_which_way_is_better(opened):
     assert all(title.endswith("is better") for title in by_corruption)
 
 
+CUT = """[...document.querySelectorAll('.scroll')].filter((box) => box.checkVisibility()).map((box) => [
+    box.scrollWidth > box.clientWidth + 1,
+    box.previousElementSibling.matches('.cue') && box.previousElementSibling.checkVisibility(),
+    getComputedStyle(box).maskImage !== 'none'])"""
+
+
+@in_chromium
+@pytest.mark.parametrize("pixels", [390, 1100])
+def test_what_lies_beyond_the_edge_of_its_box_is_announced(opened, pixels):
+    opened.width(pixels)
+    opened.value("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+    opened.wait_for(f"{CUT}.every(([cut, words, fades]) => cut === words && cut === fades)")
+    boxes = opened.value(CUT)
+    assert len(boxes) > 30
+    assert any(cut for cut, _, _ in boxes)
+    assert not all(cut for cut, _, _ in boxes)
+
+
+@in_chromium
+def test_the_edge_stops_fading_at_the_end_of_the_box(opened):
+    opened.width(390)
+    box = "document.querySelector('.scroll')"
+    opened.wait_for(f"{box}.classList.contains('cut')")
+    opened.value(f"({box}.scrollLeft = 10000)")
+    opened.wait_for(f"!{box}.classList.contains('cut')")
+    assert opened.value(f"{box}.previousElementSibling.checkVisibility()")
+
+
+@in_chromium
+def test_no_method_stands_alone_in_the_last_row_of_the_filter_on_a_telephone(opened):
+    opened.width(390)
+    heights = opened.value("[...document.querySelectorAll('.filter label')].map((label) => label.offsetTop)")
+    assert len(heights) == 5
+    assert heights.count(max(heights)) == 2
+
+
 @in_chromium
 def test_figures_of_half_the_width_need_no_scrolling_on_a_telephone(opened):
     opened.width(390)

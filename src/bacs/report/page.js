@@ -43,6 +43,19 @@
     button.addEventListener("click", () => sort(button.closest("th")));
   }
 
+  // What lies beyond the edge of its box is announced, in words and by fading out towards it.
+  const scrolling = [...document.querySelectorAll(".scroll")];
+  const announce = (box) => {
+    const rest = box.scrollWidth - box.clientWidth;
+    box.previousElementSibling.hidden = rest <= 1;
+    box.classList.toggle("cut", box.scrollLeft < rest - 1);
+  };
+  const sizes = new ResizeObserver((changes) => changes.forEach((change) => announce(change.target)));
+  for (const box of scrolling) {
+    sizes.observe(box);
+    box.addEventListener("scroll", () => announce(box), { passive: true });
+  }
+
   const form = document.querySelector(".filter");
   const boxes = [...form.querySelectorAll("input")];
   const filter = () => {
@@ -50,6 +63,7 @@
     for (const element of document.querySelectorAll("main [data-method]")) {
       element.toggleAttribute("hidden", !chosen.has(element.dataset.method)); // parts of figures have no .hidden
     }
+    scrolling.forEach(announce);
     form.querySelector("output").textContent =
       chosen.size === boxes.length ? "" : `${chosen.size} of ${boxes.length} shown`;
   };
