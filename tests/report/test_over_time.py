@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from bacs.corruptions import TEST
+from bacs.errors import RunError
 from bacs.report import over_time
 from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
+from bacs.report.latex import latex
 from bacs.report.records import read
 from bacs.report.svg import inline_svg
 from bacs.report.write import write
@@ -154,3 +156,73 @@ def test_the_figure_takes_the_ink_of_its_surroundings():
     assert "#000000" not in text
     assert "currentColor" in text
     assert ">snow<" in text
+
+
+EVENTS = [
+    {"step": 2, "what": {"batch_weight": [1.0, 0.5]}, "reason": "members agree less"},
+    {"image": 700, "what": "returns half of the way", "reason": "12 deviations from home"},
+]
+
+
+def deciding(**options):
+    records = [make_stream_record(method, **options) for method in METHODS]
+    records.append(make_stream_record("auto", events=EVENTS, **options))
+    (comparison,) = comparisons(records)
+    return comparison
+
+
+def test_decisions_are_marked_on_the_axis_of_time():
+    (axes,) = figure_of(deciding()).axes
+    (marks,) = [line for line in axes.lines if line.get_marker() == "^" and line.get_gid() == "method-auto"]
+    assert list(marks.get_xdata()) == [2 * 128, 700]  # a step is a batch of the record's size
+    assert max(marks.get_ydata()) < 0.1  # of the height: at the axis
+    numbers = [(text.get_text(), text.get_position()[0]) for text in axes.texts if text.get_gid() == "method-auto"]
+    assert numbers == [("1", 256), ("2", 700)]
+    assert axes.get_xlim() == (0, 1000)
+
+
+def test_the_words_to_the_marks_are_listed_below():
+    made = chapter(deciding())
+    headings = [part.heading for part in made.parts]
+    assert headings.index("Decisions") == headings.index("Over time") + 1
+    (table,) = next(part for part in made.parts if part.heading == "Decisions").tables
+    assert table.name == "cifar10-c-continual-over-time-decisions"
+    assert [(line.label, line.method) for line in table.lines] == [
+        ("Auto Ensemble 1", "auto"),
+        ("Auto Ensemble 2", "auto"),
+    ]
+    assert [[cell.text for cell in line.cells] for line in table.lines] == [
+        ["256", "batch weight: 1 → 0.5", "members agree less"],
+        ["700", "returns half of the way", "12 deviations from home"],
+    ]
+    assert r"{@{}lrp{0.35\linewidth}p{0.35\linewidth}@{}}" in latex(table)  # sentences fold
+    (picture,) = [picture for picture in made.pictures if "over-time" in picture.name]
+    assert "Triangles on the axis: decisions, listed below." in picture.caption
+
+
+def test_an_event_that_names_no_moment_is_said(tmp_path):
+    folder = write_sweep(tmp_path / "sweep", [make_stream_record("auto", events=[{"what": "resets"}])])
+    with pytest.raises(RunError, match="each of its events must have an image or a step"):
+        read(folder)
+
+
+def test_streams_that_decide_nothing_have_no_such_part():
+    made = chapter(comparison_of())
+    assert "Decisions" not in [part.heading for part in made.parts]
+    assert "Triangles" not in " ".join(picture.caption for picture in made.pictures)
+
+
+def test_marks_of_two_rows_do_not_cover_each_other():
+    records = [make_stream_record(method, events=EVENTS) for method in ("bacs", "auto")]
+    (comparison,) = comparisons(records)
+    (axes,) = figure_of(comparison).axes
+    heights = {line.get_gid(): line.get_ydata()[0] for line in axes.lines if line.get_marker() == "^"}
+    assert len(set(heights.values())) == 2
+
+
+def test_many_decisions_are_marked_without_numbers():
+    events = [{"image": 10 * number, "what": "resets", "reason": ""} for number in range(60)]
+    (comparison,) = comparisons([make_stream_record("auto", events=events)])
+    (axes,) = figure_of(comparison).axes
+    assert not [text for text in axes.texts if text.get_gid()]
+    assert sum(len(line.get_xdata()) for line in axes.lines if line.get_marker() == "^") == 60

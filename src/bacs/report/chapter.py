@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bacs.metrics import SCORES
 from bacs.report import baseline, breakdown, curves, figures, gain_plots, over_time, paper, plots
 from bacs.report.comparison import Comparison
+from bacs.report.decisions import decisions_table
 from bacs.report.differences import differences_table
 from bacs.report.names import counted, of_data
 from bacs.report.notes import settings_table
@@ -69,6 +70,7 @@ def chapter(comparison: Comparison) -> Chapter:
     parts = (
         Part("Scores", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
         _over_time(comparison),
+        _decisions(comparison),
         _gains(comparison),
         Part("Differences", _present(differences_table(comparison))),
         _by_corruption(comparison),
@@ -115,6 +117,14 @@ def _over_time(comparison: Comparison) -> Part:
         for shift in streams
     )
     return Part("Over time", (), pictures, tuple(over_time.windows_table(comparison, shift) for shift in streams))
+
+
+def _decisions(comparison: Comparison) -> Part:
+    found = (
+        decisions_table(comparison, shift, f"{over_time.name_of(comparison, shift)}-decisions")
+        for shift in over_time.streams(comparison)
+    )
+    return Part("Decisions", tuple(table for table in found if table.lines))
 
 
 def _gains(comparison: Comparison) -> Part:

@@ -32,14 +32,15 @@ _SPECIAL = {
 
 def latex(table: Table) -> str:
     """A table environment: caption, booktabs rules, one midrule between blocks, notes below."""
-    width = len(table.columns)
+    words = sum(column.words for column in table.columns)
+    aligned = "".join(rf"p{{{0.7 / words:.2f}\linewidth}}" if column.words else "r" for column in table.columns)
     lines = [
         r"\begin{table}[tb]",
         r"\centering",
         r"\small",
         rf"\caption{{{escaped(table.title)}}}",
         rf"\label{{tab:{table.name}}}",
-        rf"\begin{{tabular}}{{@{{}}l*{{{width}}}{{r}}@{{}}}}",
+        rf"\begin{{tabular}}{{@{{}}l{aligned}@{{}}}}",
         r"\toprule",
         *_groups(table.columns),
         _row([escaped(table.stub), *(escaped(column.heading_with_arrow) for column in table.columns)]),

@@ -9,6 +9,7 @@ import numpy as np
 from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift
+from bacs.report.decisions import decisions, mark_decisions
 from bacs.report.figures import (
     DASHES,
     INK,
@@ -78,6 +79,8 @@ def caption(comparison: Comparison, shift: Shift) -> str:
     windows = _windows(comparison, shift)
     size = counted(max(window.images for window in windows), "image")
     text = f"Accuracy of ensembles in windows of {size}, in the order of their arrival, without a reset."
+    if any(decisions(entry, shift) for entry in comparison.combined):
+        text += " Triangles on the axis: decisions, listed below."
     if len({window.severity for window in windows}) > 1:
         return f"{text} Thin lines: the next corruption begins. Below: its severity."
     return f"{text} Thin lines: the next corruption begins, at severity {windows[0].severity}."
@@ -118,6 +121,7 @@ def over_time(comparison: Comparison, shift: Shift) -> "Figure":
         axes.stairs([window.severity or 0 for window in windows], ends, fill=True, color=INK, alpha=0.35)
         axes.set(ylabel="severity", ylim=(0, 5), yticks=(1, 3, 5))
         plain(axes, "y")
+    mark_decisions(above, entries, shift)
     for corruption, group in groupby(windows, key=lambda window: window.corruption):
         _mark_begin([above, *below], next(iter(group)).first, corruption)
     last = (below or [above])[-1]

@@ -92,6 +92,8 @@ def _checked(folder: Path, record: Record) -> Record:
             raise RunError(f"{where}: {name} must be {wanted}, got {record.get(name)!r}")
     if record.get("error") is not None:
         return record
+    if not all({"image", "step"} & event.keys() for event in record.get("events") or ()):
+        raise RunError(f"{where}: each of its events must have an image or a step")
     try:
         scored = {kind: _numbers(record[kind]) for kind in KINDS}
         members = [_numbers(member) for member in record["members"]]

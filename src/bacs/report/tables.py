@@ -23,12 +23,14 @@ class Column(NamedTuple):
     """A heading under a heading of several columns; `method` where the column is one method's.
 
     `score` where the numbers are of one score: people are then told which way is better, programs are not.
+    `words` where there are sentences in place of numbers.
     """
 
     heading: str
     group: str = ""
     method: str | None = None
     score: Score | None = None
+    words: bool = False
 
     @property
     def heading_with_arrow(self) -> str:
