@@ -14,6 +14,7 @@ import bacs
 from bacs import checkpoints
 from bacs.benchmark.source import describe
 from bacs.errors import CheckpointError
+from bacs.json_files import sealed
 from bacs.parameters import read
 from bacs.posteriors import flat, swag_diag, swag_low_rank
 from small import noisy_iterates, small_member
@@ -106,7 +107,7 @@ def test_files_of_version_0_1_still_load(tmp_path, ensemble, images, kind):
     made.save(tmp_path / "old")
     file = tmp_path / "old" / "bacs.json"
     manifest = json.loads(file.read_text())
-    for name in ("batch_weight", "temperature", "reference"):
+    for name in ("batch_weight", "temperature", "reference", "sha256"):
         del manifest[name]
     manifest |= {"format": 1, "statistics": "batch" if kind == "ensemble" else "source"}
     known = ("learning_rate", "posterior_weight", "momentum", "optimizer", "posterior_step", "min_variance")
@@ -166,6 +167,22 @@ def test_saving_again_replaces_the_old_files(tmp_path, ensemble, images):
     assert len(list((tmp_path / "run").iterdir())) == 1 + len(ensemble)
 
 
+HEAD = '{"format": 1, "kind": "ensemble", "files": {}, "versions": {"bacs": "0.1.0", "torch": "2.13.0"}'
+
+
+def edit(file, *path, value, seal=True):
+    """Changes one field of a manifest, as somebody would who knows how to seal it, or does not."""
+    manifest = json.loads(file.read_text())
+    table = manifest
+    for key in path[:-1]:
+        table = table[key]
+    table[path[-1]] = value
+    if seal:
+        del manifest["sha256"]
+        manifest = sealed(manifest)
+    file.write_text(json.dumps(manifest))
+
+
 class TestDamage:
     @pytest.fixture
     def run(self, tmp_path, ensemble):
@@ -192,7 +209,12 @@ class TestDamage:
             ("[]", "is not a bacs manifest"),
             ('{"format": 1}', "is not a bacs manifest"),
             ('{"format": 99, "kind": "ensemble", "files": {}}', "has format 99, this version reads 1"),
-            ('{"format": 1, "kind": "ensemble", "files": {}}', "is not complete: its manifest lacks 'members'"),
+            ('{"format": 1, "kind": "ensemble", "files": {}}', "lacks 'versions'"),
+            (f"{HEAD}}}", "lacks 'class_names'"),
+            (f'{HEAD}, "class_name": null}}', "has an unknown key 'class_name'; it may have class_names, class_mask"),
+            (f'{HEAD}, "members": 3}}', "lacks 'class_names'"),
+            (f"[{'[' * 100_000}", "is damaged: it is nested too deeply"),
+            ('{"format": 3, "kind": "ensemble", "files": {}}', "what it says does not match its checksum"),
         ],
     )
     def test_a_damaged_or_foreign_manifest_is_named(self, run, text, message):
@@ -216,10 +238,40 @@ class TestDamage:
     def test_a_manifest_cannot_point_outside_of_its_folder(self, run, tmp_path):
         secret = tmp_path / "secret.safetensors"
         secret.write_bytes(b"x")
-        manifest = json.loads((run / "bacs.json").read_text())
-        manifest["files"]["member-0"]["file"] = "../secret.safetensors"
-        (run / "bacs.json").write_text(json.dumps(manifest))
-        with pytest.raises(CheckpointError, match=r"run/secret.safetensors cannot be read"):
+        edit(run / "bacs.json", "files", "member-0", "file", value="../secret.safetensors")
+        with pytest.raises(CheckpointError, match=r"files.member-0.file must be the name of a .safetensors file in"):
+            bacs.load(run)
+
+    def test_a_field_that_was_changed_is_noticed(self, run):
+        edit(run / "bacs.json", "temperature", value=2.0, seal=False)
+        with pytest.raises(CheckpointError, match=r"bacs.json is damaged: what it says does not match its checksum"):
+            bacs.load(run)
+
+    @pytest.mark.parametrize(
+        ("path", "value", "message"),
+        [
+            (("temperature",), "hot", "temperature must be a number above 0, got 'hot'"),
+            (("class_names",), [1, 2], r"class_names must be a list of texts, got \[1, 2\]"),
+            (("batch_weight",), 1.5, "batch_weight must be a number from 0 to 1, got 1.5"),
+            (("statistics",), "sourze", "statistics must be one of source, running, accumulated; got 'sourze'"),
+            (
+                ("members", 0, "posterior", "dtype"),
+                "fdoat32",
+                "dtype must be one of float16, .* got 'fdoat32'",
+            ),
+            (("members", 0, "posterior", "mean_of_model"), "nn", "posterior.mean_of_model must be one of float16"),
+            (("members", 0, "posterior", "kind"), "swag", "posterior.kind must be one of flat, swag_diag"),
+            (("members", 0, "posterior", "count"), -1, "posterior.count must be a whole number from 0 on, got -1"),
+            (("members", 0, "posterior", "extra"), 1, "the posterior has 'extra', which a swag_diag has not"),
+            (("members", 0, "architecture", "arguments"), [], "members.0.architecture.arguments must be a table"),
+            (("members", 0, "architecture", "arguments", "width"), 10**12, "its tensors are of no network with width="),
+            (("members", 0, "architecture", "arguments", "blocks"), 7, "the checkpoint does not fit resnet26"),
+            (("files", "member-7"), {"file": "x", "sha256": "0" * 64, "bytes": 1}, "files.member-7.file must be"),
+        ],
+    )
+    def test_a_strangers_word_is_checked_before_it_is_looked_up(self, run, path, value, message):
+        edit(run / "bacs.json", *path, value=value)
+        with pytest.raises(CheckpointError, match=message):
             bacs.load(run)
 
 

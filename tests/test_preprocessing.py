@@ -11,6 +11,7 @@ from PIL import Image
 
 import bacs
 from bacs.errors import CheckpointError
+from bacs.json_files import sealed
 from bacs.preprocessing import Preprocessing
 from bacs.training.fit import preprocessing_of
 from bacs.training.recipe import read as read_recipe
@@ -117,6 +118,8 @@ def test_a_checkpoint_of_before_sizes_means_what_it_did(tmp_path, rng):
     manifest = json.loads((tmp_path / "run" / "bacs.json").read_text())
     stored = manifest["members"][0]["preprocessing"]
     manifest["members"][0]["preprocessing"] = {name: stored[name] for name in ("mean", "std")}
+    del manifest["sha256"]
+    manifest["format"] = 2
     (tmp_path / "run" / "bacs.json").write_text(json.dumps(manifest))
     member = bacs.load(tmp_path / "run").members[0]
     images = pixels(rng, 2, 9, 7, 3)
@@ -126,9 +129,10 @@ def test_a_checkpoint_of_before_sizes_means_what_it_did(tmp_path, rng):
 
 def test_a_checkpoint_that_asks_for_what_is_unknown_is_refused(tmp_path):
     bacs.Ensemble([replace(small_member(), preprocessing=Preprocessing(**IMAGENET))]).save(tmp_path / "run")
-    text = (tmp_path / "run" / "bacs.json").read_text()
-    (tmp_path / "run" / "bacs.json").write_text(text.replace('"channel_order"', '"colour_space"'))
-    with pytest.raises(CheckpointError, match="preprocessing must be one of mean, .*got 'colour_space'"):
+    manifest = json.loads((tmp_path / "run" / "bacs.json").read_text().replace('"channel_order"', '"colour_space"'))
+    del manifest["sha256"]
+    (tmp_path / "run" / "bacs.json").write_text(json.dumps(sealed(manifest)))
+    with pytest.raises(CheckpointError, match="preprocessing has an unknown key 'colour_space'; it may have mean, std"):
         bacs.load(tmp_path / "run")
 
 

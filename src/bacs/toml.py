@@ -1,13 +1,13 @@
 """Recipes as TOML files: keys and types are checked against what a verb knows; errors name the nearest right key."""
 
 import tomllib
-import types
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from bacs.errors import RecipeError
+from bacs.schema import mismatch
 
 MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
 """The key that tells a recipe of one verb from those of the others; every recipe must have its own."""
@@ -37,7 +37,7 @@ def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
     except FileNotFoundError:
         known = list(shipped())
         raise RecipeError(f"{file}: there is no such recipe{near(file.name.removesuffix('.toml'), known)}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for a thousand brackets
         raise RecipeError(f"{file}: not a TOML file that can be read: {error}") from error
     found = verb_of(table)
     if None not in (verb, found) and verb != found:
@@ -72,35 +72,11 @@ def check_keys(where: str, table: dict[str, Any], known: list[str], *, required:
 def check_types(table: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -> None:
     """Raises for a value that has not the type of its key."""
     for name, value in table.items():
-        if not fits(value, kinds[name]):
-            raise RecipeError(f"{prefix}{name} must be {spelt(kinds[name])}, got {value!r}")
+        if (wrong := mismatch(value, kinds[name], f"{prefix}{name}")) is not None:
+            raise RecipeError(wrong)
 
 
 def near(name: object, known: list[str]) -> str:
     """A hint at the known name that was probably meant, or nothing."""
     close = get_close_matches(str(name), known, n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def fits(value: Any, kind: Any) -> bool:
-    """Whether a TOML value has this type; a whole number may stand for a float, a truth value for no number."""
-    if isinstance(kind, types.UnionType):
-        return any(fits(value, option) for option in get_args(kind))
-    if get_origin(kind) is tuple:
-        return isinstance(value, (tuple, list)) and all(fits(item, get_args(kind)[0]) for item in value)
-    if get_origin(kind) is dict:
-        return isinstance(value, dict)
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-
-
-def spelt(kind: Any) -> str:
-    """A type in words."""
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-    if isinstance(kind, types.UnionType):
-        return spelt(get_args(kind)[0])
-    if get_origin(kind) is tuple:
-        items = {int: "whole numbers", float: "numbers", int | float: "numbers", str: "texts"}
-        return f"a list of {items[get_args(kind)[0]]}"
-    return words.get(kind, "a table")

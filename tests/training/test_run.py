@@ -42,7 +42,8 @@ def run(plan, out, **arguments):
 
 
 def tensors(out, index):
-    return checkpoints.read(folder.member_folder(out, index))[1]["member-0"]
+    place = folder.member_folder(out, index)
+    return checkpoints.read_tensors(place, checkpoints.read_manifest(place))["member-0"]
 
 
 def assert_equal_runs(first, second, members=2):

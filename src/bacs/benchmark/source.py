@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bacs import checkpoints
-from bacs.drivers.load import load, member_folders
+from bacs.drivers.load import load, member_manifests
+from bacs.drivers.manifest import read_manifest
 from bacs.ensemble import Ensemble
 from bacs.errors import RunError
 
@@ -18,12 +18,12 @@ def describe(run: Path) -> dict[str, Any]:
     The checksum covers tensors (by their own sums), architectures, preprocessing, posteriors and class names, but
     neither logs nor versions.
     """
-    manifest = checkpoints.read_manifest(run)
+    manifest = read_manifest(run)
     if manifest["kind"] not in ("run", "ensemble"):
         raise RunError(f"{run} holds a {manifest['kind']}; a sweep begins with a training run or a saved ensemble")
     manifests = [manifest]
     if manifest["kind"] == "run":
-        manifests = [checkpoints.read_manifest(folder) for folder in member_folders(run)]
+        manifests = member_manifests(run)
     matter = ("members", "class_names", "class_mask", "statistics")
     since = ("batch_weight", "temperature")  # not in the manifests of version 0.1, whose checksums stay as they were
     content = [

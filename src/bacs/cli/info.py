@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import tyro
 
 from bacs.cli.arguments import Flag, takes
-from bacs.errors import CheckpointError
 
 
 def info(run: Annotated[Path, tyro.conf.Positional, takes("RUN")], *, json: Flag = False) -> None:
@@ -33,23 +32,12 @@ def info(run: Annotated[Path, tyro.conf.Positional, takes("RUN")], *, json: Flag
 
 def described(run: Path) -> dict[str, Any]:
     """What the manifests say, in the order in which people ask."""
-    from bacs import checkpoints
+    from bacs.drivers.load import member_manifests
+    from bacs.drivers.manifest import read_manifest
 
-    manifest = checkpoints.read_manifest(run)
-    try:
-        return _of_manifest(run, manifest)
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{run} is not complete: its manifest lacks {error}") from error
-
-
-def _of_manifest(run: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    from bacs import checkpoints
-    from bacs.drivers.load import member_folders
-
-    if manifest["kind"] not in ("run", "ensemble", "stream"):
-        raise CheckpointError(f"{run} holds a {manifest['kind']!r}; this version knows ensemble, stream and run")
+    manifest = read_manifest(run)
     if manifest["kind"] == "run":
-        parts = [checkpoints.read_manifest(folder) for folder in member_folders(run)]
+        parts = member_manifests(run)
         of = manifest.get("recipe", {}).get("members")
         whole = parts[0] | {"members": [member for part in parts for member in part["members"]]}
         files = {f"{index}/{name}": entry for index, part in enumerate(parts) for name, entry in part["files"].items()}

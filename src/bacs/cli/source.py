@@ -11,6 +11,7 @@ import torch
 from bacs import checkpoints
 from bacs.cli.adapt import Wishes
 from bacs.drivers import load, stream
+from bacs.drivers.manifest import read_manifest
 from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
@@ -27,8 +28,8 @@ def method_for(run: Path) -> str:
     """What adapts if nobody says: `auto`, or what a saved stream began with."""
     if run.is_file():
         return "auto"
-    manifest = checkpoints.read_manifest(run)
-    about = manifest.get("stream", {}) if manifest["kind"] == "stream" else {"watch": None}
+    manifest = read_manifest(run)
+    about = manifest["stream"] if manifest["kind"] == "stream" else {"watch": None}
     return "auto" if "watch" in about else about.get("start", about)["method"]
 
 

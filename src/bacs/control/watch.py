@@ -13,11 +13,12 @@ method begins as it would without, and is held back where it does harm.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from bacs import models
 from bacs.adaptation.statistics import Statistics
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
@@ -26,6 +27,7 @@ from bacs.control.candidates import MIXED, WEIGHTS
 from bacs.control.gather import SHARES, SMALL, Gathered
 from bacs.control.looks import Look, Looks
 from bacs.control.probe import Seen
+from bacs.control.saved import SavedGuardedStream, check_saved
 from bacs.control.signals import Usual, signals_of
 from bacs.control.steps import stream_arguments_for
 from bacs.ensemble import Ensemble
@@ -89,6 +91,8 @@ def guarded(stream: Stream) -> "GuardedStream":
 
 class GuardedStream(Stream):
     """A stream that watches itself. Every decision is in `history`, with its reason."""
+
+    SAVED: ClassVar[type] = SavedGuardedStream
 
     def __init__(
         self,
@@ -422,6 +426,7 @@ class GuardedStream(Stream):
         with self._turn:
             super().resume(about, tensors)
             kept, group = about["watch"], tensors.get("live-watch", {})
+            check_saved(kept, tensors, self._movers, models.classes_of(self.source.members[0].model))
             for name in KEPT:
                 setattr(self, f"_{name}", kept[name])
             self._looks.unpack(kept["looks"], group)

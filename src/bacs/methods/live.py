@@ -6,12 +6,19 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from bacs import checkpoints
 from bacs.adaptation.loop import Mover
 from bacs.ensemble import Member, untied
 from bacs.errors import CheckpointError
 from bacs.methods.catalogue import Method
 from bacs.methods.settings import Settings
 from bacs.parameters import batch_norm_layers
+
+MEMORY: dict[type, tuple[str, ...]] = {
+    torch.optim.SGD: ("momentum_buffer",),
+    torch.optim.Adam: ("step", "exp_avg", "exp_avg_sq"),
+}
+"""What each optimiser remembers of a parameter."""
 
 ADJUSTABLE = ("learning_rate", "posterior_weight", "temperature")
 """What can change without building anything anew."""
@@ -73,16 +80,29 @@ def pack(mover: Mover) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def unpack(mover: Mover, saved: dict[str, Tensor]) -> None:
-    """Takes over what `pack` gave."""
-    own = {f"model/{name}": tensor for name, tensor in untied(mover.model).items()}
-    if not own.keys() <= saved.keys():
-        raise CheckpointError(f"the stream lacks {next(name for name in own if name not in saved)!r}")
-    for name, tensor in own.items():
-        tensor.copy_(saved[name])
+    """Takes over what `pack` gave, of the optimiser's memory what belongs to parameters that move now."""
+    for name, tensor in untied(mover.model).items():
+        tensor.copy_(saved[f"model/{name}"])
     if mover.descent is None:
         return
-    params, state = mover.descent.params, mover.descent.optimizer.state
-    for key, tensor in saved.items():
-        if key.startswith("optimizer/"):
-            name, field = key.removeprefix("optimizer/").rsplit("/", 1)
-            state[params[name]][field] = tensor.to(tensor.device if field == "step" else params[name].device)
+    state = mover.descent.optimizer.state
+    for name, parameter in mover.descent.params.items():
+        for field in MEMORY[type(mover.descent.optimizer)]:
+            if (tensor := saved.get(f"optimizer/{name}/{field}")) is not None:
+                state[parameter][field] = tensor.to(tensor.device if field == "step" else parameter.device)
+
+
+def check_weights(mover: Mover, saved: dict[str, Tensor]) -> None:
+    """Raises unless a file's tensors are what `pack` gives of this model under some method, and nothing else."""
+    own = {f"model/{name}": tensor for name, tensor in untied(mover.model).items()}
+    for optimizer in MEMORY.values():
+        for name, parameter in mover.model.named_parameters():
+            keys = {
+                f"optimizer/{name}/{field}": torch.zeros(()) if field == "step" else parameter for field in optimizer
+            }
+            if any(key in saved for key in keys):
+                own |= keys
+    for key in own.keys() | saved.keys():
+        if key not in own or key not in saved:
+            raise CheckpointError(f"the stream {'lacks' if key in own else 'has an unknown'} {key!r}")
+        checkpoints.check_like(key, saved[key], own[key])

@@ -1,6 +1,10 @@
-"""What a stream says of itself: what a step saw, and what was decided."""
+"""What a stream says of itself: what a step saw, what was decided, and what the manifest of a saved one has."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+from bacs.methods.recent import SavedRecent
+from bacs.methods.settings import Settings
+from bacs.schema import Count
 
 
 class Observed(NamedTuple):
@@ -28,3 +32,24 @@ class Event(NamedTuple):
     step: int
     what: dict[str, Any]
     reason: str
+
+
+class Start(TypedDict):
+    method: str
+    settings: Settings
+
+
+class SavedStream(TypedDict):
+    """What `Stream.save` writes beside the ensemble; what may be missing, version 0.1 did not have."""
+
+    method: str
+    settings: Settings
+    start: NotRequired[Start]
+    steps: Count
+    device: NotRequired[str | None]
+    compile: NotRequired[bool]
+    seed: NotRequired[int]
+    batch_size: NotRequired[Count | None]
+    observed: NotRequired[Observed | None]
+    history: NotRequired[list[Event]]
+    recent: NotRequired[SavedRecent]

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from bacs import agreement, checkpoints, inputs
+from bacs import agreement, checkpoints, inputs, models
 from bacs.adaptation import loop
 from bacs.adaptation.forward import probabilities
 from bacs.adaptation.loop import Mover, Permit
@@ -19,7 +19,7 @@ from bacs.inputs import PerMember
 from bacs.methods import live
 from bacs.methods.catalogue import METHODS, Method, find
 from bacs.methods.moved import posterior_deviations
-from bacs.methods.observed import Event, Observed
+from bacs.methods.observed import Event, Observed, SavedStream
 from bacs.methods.prepare import check_choice, groups_of, mover_for, with_class_mask, working_copy
 from bacs.methods.recent import Recent
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
@@ -35,6 +35,8 @@ class Stream:
 
     It may be used by several threads: they take turns.
     """
+
+    SAVED: ClassVar[type] = SavedStream  # what its part of a manifest is checked against
 
     def __init__(
         self,
@@ -260,10 +262,13 @@ class Stream:
             self.steps = about["steps"]
             self.batch_size = about.get("batch_size")
             for index, mover in enumerate(self._movers):
+                live.check_weights(mover, tensors[f"live-{index}"])
                 live.unpack(mover, tensors[f"live-{index}"])
                 mover.steps = self.steps
             if "recent" in about:
-                self._recent.unpack(about["recent"], tensors.get("live-recent", {}))
+                classes = models.classes_of(self.source.members[0].model)
+                how = {"members": len(self._movers), "classes": classes}
+                self._recent.unpack(about["recent"], tensors.get("live-recent", {}), **how)
             self.history = [Event(**event) for event in about.get("history", [])]
             seen = about.get("observed")
             self._observed = None if seen is None else Observed(**seen | {"moved": tuple(seen["moved"])})

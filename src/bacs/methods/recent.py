@@ -1,17 +1,26 @@
 """The last predictions of a stream, from which its temperature follows without labels."""
 
+from typing import TypedDict
+
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
 from bacs import temperature
 from bacs.agreement import Reference
+from bacs.errors import CheckpointError
+from bacs.schema import Count, Positive
 
 IMAGES = 512
 """How many are kept: more would change the temperature's second digit at most."""
 
 OFTEN = 8
 """Steps after which the temperature is found anew once so many are there."""
+
+
+class SavedRecent(TypedDict):
+    temperature: Positive
+    steps: Count
 
 
 class Recent:
@@ -34,10 +43,20 @@ class Recent:
     def pack(self) -> dict[str, Tensor]:
         return {} if self.rows is None else {"rows": self.rows}
 
-    def describe(self) -> dict[str, float | int]:
+    def describe(self) -> SavedRecent:
         return {"temperature": self.temperature, "steps": self.steps}
 
-    def unpack(self, about: dict[str, float | int], tensors: dict[str, Tensor]) -> None:
-        """Takes over what was packed and described."""
+    def unpack(self, about: SavedRecent, tensors: dict[str, Tensor], *, members: int, classes: int | None) -> None:
+        """Takes over what was packed and described; raises for rows that are not of so many members and classes."""
+        rows = tensors.get("rows")
+        if rows is not None:
+            fits = rows.ndim == 3 and rows.dtype == torch.float64 and len(rows) == members and rows.numel() > 0
+            if not fits or classes not in (None, rows.shape[2]):
+                raise CheckpointError(
+                    f"the stream's last predictions must be float64 [{members} members, images, classes], "
+                    f"got {rows.dtype} {list(rows.shape)}"
+                )
+        if unknown := tensors.keys() - {"rows"}:
+            raise CheckpointError(f"the stream's last predictions have no {unknown.pop()!r}")
         self.temperature, self.steps = float(about["temperature"]), int(about["steps"])
-        self.rows = tensors.get("rows")
+        self.rows = rows

@@ -4,7 +4,7 @@ A call of `bacs.adapt`, a stream, a saved file, a recipe and a record hold the s
 default to the paper's for small networks; what a method's row says of objective and statistics may be replaced here.
 """
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -97,7 +97,7 @@ def check_temperature(name: str, value: Any) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def check_epochs(epochs: int | float) -> None:

@@ -1,13 +1,19 @@
 """Posterior states as JSON values and tensors, for checkpoints."""
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from torch import Tensor
 
-from bacs.errors import unknown_name
+from bacs.errors import CheckpointError
 from bacs.posteriors.kinds import KINDS, Posterior, kind_of
-from bacs.types import Params
+from bacs.schema import Count, Positive, mismatch
+from bacs.types import FLOATS, Params
+
+ALLOWED = {"count": Count, "rank": Count, "prior_precision": Positive}
+"""What the numbers of a state may be, where their type alone says too little."""
+
+_STORAGE_KEYS = ("kind", "float64", "mean_of_model")
 
 
 def rounded(state: Posterior) -> Posterior:
@@ -42,22 +48,67 @@ def pack(state: Posterior, params: Params | None = None) -> tuple[dict[str, Any]
     return values, tensors
 
 
-def unpack(values: dict[str, Any], tensors: dict[str, Tensor], params: Params | None = None) -> Posterior:
-    """The state that `pack` wrote, with the same `params`."""
-    name = values["kind"]
-    if name not in KINDS:
-        raise unknown_name("posterior kind", name, list(KINDS))
-    fields: dict[str, Any] = {key: value for key, value in values.items() if key not in _STORAGE_KEYS}
+def unpack(values: dict[str, Any], tensors: dict[str, Tensor], params: Params) -> Posterior:
+    """The state that `pack` wrote, for a model with these `params`; raises CheckpointError for anything else."""
+    fields = _numbers(values)
     for key, tensor in tensors.items():
-        field, parameter = key.split("/", 1)
+        field, _, parameter = key.partition("/")
         fields.setdefault(field, {})[parameter] = tensor.double() if field in values.get("float64", []) else tensor
     if "mean_of_model" in values:
-        dtype = getattr(torch, str(values["mean_of_model"]))
-        fields["mean"] = {parameter: p.detach().to(dtype, copy=True) for parameter, p in (params or {}).items()}
-    return KINDS[str(name)].state(**fields)
+        dtype = FLOATS[values["mean_of_model"]]
+        fields["mean"] = {parameter: p.detach().to(dtype, copy=True) for parameter, p in params.items()}
+    state = KINDS[values["kind"]].state
+    for field, hint in get_type_hints(state).items():
+        if hint == Params:
+            kept = (min(fields["count"], fields["rank"]),) if field == "deviations" else ()
+            _check_tensors(field, fields.get(field, {}), params, kept)
+            # In the order of the parameters: that of a file is arbitrary, and sums over all weights would feel it.
+            fields[field] = {parameter: fields[field][parameter] for parameter in params}
+    if unknown := [field for field in fields if field not in state._fields]:
+        raise CheckpointError(f"the posterior has {unknown[0]!r}, which a {values['kind']} has not")
+    return state(**fields)
 
 
-_STORAGE_KEYS = ("kind", "float64", "mean_of_model")
+def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+    """What a state has beside tensors, each value checked; the words that say how tensors are stored, too."""
+    _check(values, dict[str, Any], "posterior")
+    kind = values.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise CheckpointError(f"posterior.kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    _check(values.get("float64", []), list[str], "posterior.float64")
+    for name in ("mean_of_model", "dtype"):
+        if name in values and (not isinstance(values[name], str) or values[name] not in FLOATS):
+            raise CheckpointError(f"posterior.{name} must be one of {', '.join(FLOATS)}, got {values[name]!r}")
+    hints = {field: hint for field, hint in get_type_hints(KINDS[kind].state).items() if hint != Params}
+    for field, hint in hints.items():
+        if field not in values and field not in KINDS[kind].state._field_defaults:
+            raise CheckpointError(f"the posterior lacks {field!r}")
+        if field in values:
+            _check(values[field], ALLOWED.get(field, hint), f"posterior.{field}")
+    if unknown := [key for key in values if key not in hints and key not in _STORAGE_KEYS]:
+        raise CheckpointError(f"the posterior has {unknown[0]!r}, which a {kind} has not")
+    return {field: values[field] for field in hints if field in values}
+
+
+def _check(value: Any, kind: Any, where: str) -> None:
+    if (wrong := mismatch(value, kind, where)) is not None:
+        raise CheckpointError(f"the posterior cannot be used: {wrong}")
+
+
+def _check_tensors(field: str, given: Params, params: Params, depth: tuple[int, ...]) -> None:
+    """Raises unless there are finite numbers for each parameter, `depth` times its shape."""
+    if given.keys() != params.keys():
+        differing = sorted(given.keys() ^ params.keys())
+        raise CheckpointError(f"the posterior's {field} does not fit the model: {differing[0]!r} is on one side only")
+    for name, tensor in given.items():
+        shape = (*depth, *params[name].shape)
+        if tensor.shape != shape or tensor.dtype not in FLOATS.values():
+            raise CheckpointError(
+                f"the posterior's {field} does not fit the model: {name!r} is {tensor.dtype} {list(tensor.shape)}, "
+                f"not floats {list(shape)}"
+            )
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"the posterior's {field} must be finite, {name!r} is not")
 
 
 def _equal(mean: Params, params: Params) -> bool:

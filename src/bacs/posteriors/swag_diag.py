@@ -15,7 +15,7 @@ from torch import Tensor
 from bacs.parameters import check_fit
 from bacs.posteriors import gaussian as normal
 from bacs.posteriors.gaussian import Gaussian
-from bacs.types import Params
+from bacs.types import FLOATS, Params
 
 MIN_VARIANCE = 1e-12
 """Default floor of the variances: a deviation of 1e-6, about the rounding of a float32 weight near 10."""
@@ -77,4 +77,4 @@ def sample(state: SwagDiag, generator: torch.Generator, *, min_variance: float =
 
 
 def cast(params: Params, dtype: str) -> Params:
-    return {name: value.to(getattr(torch, dtype)) for name, value in params.items()}
+    return {name: value.to(FLOATS[dtype]) for name, value in params.items()}

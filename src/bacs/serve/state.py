@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 
@@ -15,10 +16,16 @@ from bacs import checkpoints
 from bacs.drivers import load
 from bacs.ensemble import Ensemble
 from bacs.errors import CheckpointError
+from bacs.json_files import read_json
 from bacs.locks import locked
 from bacs.methods import Stream
+from bacs.schema import mismatch
 
 BESIDE = "serve.json"
+
+
+class Beside(TypedDict):
+    frozen: bool
 
 
 class State:
@@ -49,11 +56,13 @@ class State:
         if not isinstance(found, Stream):
             raise ValueError(f"state must be a folder of bacs serve, {self.folder} holds an ensemble")
         try:
-            beside = json.loads((self.folder / BESIDE).read_text())
-            return found, bool(beside["frozen"])
+            beside = read_json(self.folder / BESIDE)
+            if (wrong := mismatch(beside, Beside, "")) is not None:
+                raise ValueError(wrong)
+            return found, beside["frozen"]
         except FileNotFoundError:
             return found, False
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise CheckpointError(f"{self.folder / BESIDE} is damaged: {error}") from error
 
     def write(self, stream: Stream, *, frozen: bool) -> None:

@@ -11,11 +11,22 @@ import json
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from bacs import checkpoints, locks
 from bacs.errors import RunError
+from bacs.schema import mismatch
+from bacs.training.loop import EpochLog
 from bacs.training.recipe import Recipe, parse
+
+
+class About(TypedDict):
+    """What a finished member's manifest says of its training."""
+
+    member: int
+    recipe: dict[str, Any]
+    scores: dict[str, dict[str, float]]
+    log: list[EpochLog]
 
 
 def member_folder(out: Path, index: int) -> Path:
@@ -40,8 +51,12 @@ def is_finished(out: Path, index: int) -> bool:
 
 
 def about(out: Path, index: int) -> dict[str, Any]:
-    """What a finished member's manifest says of its training: recipe, scores, log."""
-    return checkpoints.read_manifest(member_folder(out, index)).get("training", {})
+    """What a finished member's manifest says of its training: recipe, scores, log; nothing if it came otherwise."""
+    place = member_folder(out, index)
+    found = checkpoints.read_manifest(place).get("training", {})
+    if found and (wrong := mismatch(found, About, "training")) is not None:
+        raise RunError(f"{place / checkpoints.MANIFEST} is no manifest that can be used: {wrong}")
+    return found
 
 
 def open_run(out: Path, recipe: Recipe) -> None:
@@ -50,6 +65,8 @@ def open_run(out: Path, recipe: Recipe) -> None:
         manifest = checkpoints.read_manifest(out)
         if manifest["kind"] != "run":
             raise RunError(f"{out} holds a saved {manifest['kind']}, not a training run; choose another folder")
+        if not isinstance(manifest.get("recipe"), dict):
+            raise RunError(f"{out} is damaged: its manifest has no recipe; choose another folder")
         theirs, ours = parse(manifest["recipe"]).as_json(), recipe.as_json()
         differing = [key for key in ours if theirs[key] != ours[key]]
         for key in differing:
@@ -78,9 +95,12 @@ def write_file(file: Path, text: str, *, durable: bool = True) -> None:
 
 
 def read_log(out: Path, index: int) -> list[dict[str, Any]]:
-    """The epochs of a member so far, as its log has them."""
-    file = log_file(out, index)
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    """The epochs of a member so far, as its log has them; of a damaged log none, for it is only looked at."""
+    try:
+        lines = [json.loads(line) for line in log_file(out, index).read_text().splitlines()]
+    except (FileNotFoundError, ValueError, RecursionError):
+        return []
+    return lines if mismatch(lines, list[EpochLog], "log") is None else []
 
 
 def locked(out: Path, index: int) -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -140,7 +141,9 @@ def collects(done: int, steps: int, settings: Settings) -> bool:
 def check_collection(settings: Settings, images: int) -> None:
     """Raises unless training on so many images collects the two iterates that a variance needs."""
     steps = math.ceil(images / settings.batch_size)
-    count = sum(collects(done, steps, settings) for done in range(1, settings.epochs * steps + 1))
+    first, last = round(settings.collect_from * settings.epochs * steps) + 1, settings.epochs * steps
+    # From the end, where every epoch collects: two are found at once, however many epochs a recipe asks for.
+    count = sum(1 for _ in islice(filter(lambda done: collects(done, steps, settings), range(last, first - 1, -1)), 2))
     if count < 2 and settings.posterior != "flat":
         raise ValueError(
             f"a posterior needs at least 2 iterates, got {count} of epochs={settings.epochs}, collect_from="

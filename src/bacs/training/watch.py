@@ -9,12 +9,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from bacs.schema import Count, mismatch
 from bacs.training import folder
+
+
+class Now(TypedDict):
+    epoch: Count
+    images: Count
+    of: Count
 
 
 @contextmanager
@@ -89,6 +96,7 @@ def _lines(out: Path, members: list[int], epochs: int, console: Console, stop: t
 def _now(out: Path, index: int) -> dict[str, Any]:
     """Where a member is at this moment, as far as it has said so."""
     try:
-        return json.loads(folder.now_file(out, index).read_text())
-    except FileNotFoundError:
+        now = json.loads(folder.now_file(out, index).read_text())
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
+    return now if mismatch(now, Now, "now") is None and now["of"] > 0 else {}
