@@ -138,10 +138,14 @@ def test_what_is_not_a_sweep_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": None}, "method must be str, got None"),
+        ({"method": None}, "method must be a text, got None"),
         ({"single": {"accuracy": 0.5}}, "is not whole: KeyError 'nll'"),
-        ({"images": "many"}, "is not whole: ValueError"),
-        ({"format": 2}, "has format 2, this version reads 1"),
+        ({"images": "many"}, "images must be a whole number from 0 on, got 'many'"),
+        ({"images": 0}, "is not whole: ValueError scores need a member and an image"),
+        ({"format": 2}, "what it says does not match its checksum"),
+        ({"format": 3}, "has format 3, this version reads 1 and 2"),
+        ({"settings": {"batch_size": 8, "learning_rate": "fast"}}, "learning_rate must be a finite number >= 0"),
+        ({"windows": [{"first": 0}]}, "windows lacks 'images'"),
     ],
 )
 def test_a_record_that_lacks_something_is_named(tmp_path, change, message):

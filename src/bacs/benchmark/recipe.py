@@ -102,6 +102,9 @@ def read(path: str | Path, *, settings: str | Path | None = None, limit: int | N
         if list(chosen) != ["method"] or not isinstance(chosen["method"], dict):
             raise RecipeError(f"{settings}: settings must be tables [method.<name>] and nothing else")
         own = table.get("method", {})
+        for name, values in (("method", own), *chosen["method"].items()):
+            if not isinstance(values, dict):
+                raise RecipeError(f"{settings}: method.{name} must be a table, got {values!r}")
         table["method"] = own | {name: own.get(name, {}) | values for name, values in chosen["method"].items()}
     try:
         recipe = parse(table)

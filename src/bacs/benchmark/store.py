@@ -12,18 +12,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 from uuid import uuid4
 
 from bacs import checkpoints, locks
 from bacs.benchmark.cell import Cell
+from bacs.benchmark.record import FORMAT, READABLE, check_record
 from bacs.errors import RunError
+from bacs.json_files import is_sealed, read_json, sealed
 from bacs.methods.catalogue import METHODS
 from bacs.methods.settings import used
+from bacs.schema import Count, mismatch
 
-FORMAT = 1
 MANIFEST = "sweep.json"
 SCORED = ("members", "single", "ensemble", "windows", "tempered")
+
+
+class Run(TypedDict):
+    sha256: str
+    members: Count
+    name: NotRequired[str]
+
+
+class SweepManifest(TypedDict):
+    format: int
+    kind: str
+    recipe: dict[str, Any]
+    run: Run
 
 
 def record_file(out: Path, cell: str) -> Path:
@@ -52,7 +67,7 @@ def locked(out: Path) -> AbstractContextManager[None]:
 def write(out: Path, record: Mapping[str, Any]) -> None:
     """Stores the record of a cell, whole or not at all."""
     scores = {key: _encoded(record[key]) for key in SCORED if key in record}
-    fields = {"format": FORMAT, **record, **scores}
+    fields = sealed({"format": FORMAT, **record, **scores})
     lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in fields.items()]
     _replace(record_file(out, record["id"]), "{" + ",\n ".join(lines) + "}\n")
 
@@ -60,11 +75,10 @@ def write(out: Path, record: Mapping[str, Any]) -> None:
 def read(file: Path) -> dict[str, Any]:
     """The record in a file."""
     try:
-        record = json.loads(file.read_text())
-        if record["format"] != FORMAT:
-            raise RunError(f"{file} has format {record['format']}, this version reads {FORMAT}; update bacs")
+        record = read_json(file)
+        check_record(file, record)
         return record | {key: _decoded(record[key]) for key in SCORED if key in record}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise RunError(f"{file} is damaged ({error}); remove it and its cell is made again") from error
 
 
@@ -102,7 +116,7 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
     streams = {cell.shift: cell for cell in cells if cell.sequence}
     done = [record for record in records(out) if record["error"] is None]
     for record in done:
-        _compare(out, "the run's sha256", record["run"]["sha256"], about["run"]["sha256"])
+        _compare(out, "the run's sha256", record.get("run", {}).get("sha256"), about["run"]["sha256"])
         if record["shift"] in streams:
             _compare_streams(out, record, streams[record["shift"]])
         if record["method"] not in planned:
@@ -116,7 +130,7 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
 
 def begin(out: Path, about: Mapping[str, Any]) -> None:
     """Makes `out` the folder of this sweep; to be called after `check`."""
-    text = json.dumps({"format": FORMAT, **about}, indent=1) + "\n"
+    text = json.dumps(sealed({"format": FORMAT, **about}), indent=1) + "\n"
     if not (out / MANIFEST).exists() or (out / MANIFEST).read_text() != text:
         _replace(out / MANIFEST, text)
     for stray in (out / "records").glob(".*.tmp"):  # what a kill in the middle of writing left behind
@@ -125,24 +139,32 @@ def begin(out: Path, about: Mapping[str, Any]) -> None:
 
 def _manifest(out: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((out / MANIFEST).read_text())
-        if manifest["format"] != FORMAT or not {"kind", "recipe", "run"} <= manifest.keys():
-            raise ValueError(f"format {manifest['format']}, this version reads {FORMAT}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        manifest = read_json(out / MANIFEST)
+        if not isinstance(manifest, dict) or manifest.get("format") not in READABLE:
+            raise ValueError(f"this version reads the formats {READABLE}")
+        if manifest["format"] >= 2 and not is_sealed(manifest):
+            raise ValueError("what it says does not match its checksum")
+        known = {key: value for key, value in manifest.items() if key in SweepManifest.__annotations__}
+        if (wrong := mismatch(known, SweepManifest, "")) is not None:
+            raise ValueError(wrong)
+        for key in ("seed", "limit"):
+            if key not in manifest["recipe"]:
+                raise ValueError(f"recipe lacks {key!r}")
+    except (OSError, ValueError) as error:
         raise RunError(f"{out / MANIFEST} is not of a sweep that this version knows: {error}") from error
     return manifest
 
 
 def _compare_streams(out: Path, record: Mapping[str, Any], cell: Cell) -> None:
     """Raises unless a stream of the same name is of the same shifts, scored in the same windows."""
-    _compare(out, f"window of {cell.shift}", record["window"], cell.window)
-    for place, (there, here) in enumerate(zip_longest(record["sequence"], cell.sequence), start=1):
+    _compare(out, f"window of {cell.shift}", record.get("window"), cell.window)
+    for place, (there, here) in enumerate(zip_longest(record.get("sequence", []), cell.sequence), start=1):
         _compare(out, f"shift {place} of {cell.shift}", there, here)
 
 
 def _compare(out: Path, what: str, there: Any, here: Any) -> None:
     if there != here:
-        short = [value[:12] if what.endswith("sha256") else value for value in (there, here)]
+        short = [str(value)[:12] if what.endswith("sha256") else value for value in (there, here)]
         raise RunError(
             f"{out} holds another sweep: {what} is {short[0]!r} there and {short[1]!r} here; choose another folder"
         )

@@ -1,21 +1,40 @@
 """A sweep's folder as the report reads it: what was asked for, the records of finished cells, the failed ones."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from bacs.benchmark import store
 from bacs.benchmark.plan import plan
 from bacs.benchmark.recipe import restore
 from bacs.errors import RecipeError, RunError
+from bacs.json_files import SEAL, is_sealed, read_json
 from bacs.metrics import SCORES
 from bacs.report.rows import KINDS
+from bacs.schema import Count, Positive, mismatch
 
 Record = dict[str, Any]
 SHOWN = 4  # missing cells that are named
 
+
+class Shown(TypedDict):
+    """What the report shows of a sweep's manifest."""
+
+    recipe: dict[str, Any]
+    run: dict[str, str | int]
+
+
 IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
+
+
+class Window(TypedDict):
+    """What the report shows of a part of a stream."""
+
+    first: Count
+    images: Positive
+    shift: str
+    single: dict[str, float]
+    ensemble: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -65,20 +84,23 @@ def read(folder: Path) -> Sweep:
 
 def _missing(about: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
     """The cells of the recipe that have no record; none where the recipe is not one of this version's sweeps."""
+    there = {record["id"] for record in records}
     try:
         cells = plan(restore(about["recipe"])) if about.get("kind") == "sweep" else []
-    except (RecipeError, KeyError, ValueError, TypeError):
+        return tuple(str(cell) for cell in cells if cell.id not in there)
+    except (RecipeError, KeyError, ValueError, TypeError, AttributeError):
         return ()
-    there = {record["id"] for record in records}
-    return tuple(str(cell) for cell in cells if cell.id not in there)
 
 
 def _manifest(file: Path) -> dict[str, Any]:
     try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(about["recipe"], dict) or not isinstance(about["run"], dict):
-            raise TypeError("recipe and run must be tables")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        about = read_json(file)
+        if not isinstance(about, dict) or (SEAL in about and not is_sealed(about)):
+            raise ValueError("what it says does not match its checksum")
+        known = {"recipe": about.get("recipe"), "run": about.get("run")}
+        if (wrong := mismatch(known, Shown, "")) is not None:
+            raise ValueError(wrong)
+    except (OSError, ValueError) as error:
         raise RunError(f"{file} is not what a sweep writes: {type(error).__name__} {error}") from error
     return about
 
@@ -97,6 +119,17 @@ def _checked(folder: Path, record: Record) -> Record:
     try:
         scored = {kind: _numbers(record[kind]) for kind in KINDS}
         members = [_numbers(member) for member in record["members"]]
+        if not members or record["images"] < 1:
+            raise ValueError("scores need a member and an image")
+        for each in record.get("windows", ()):
+            known = {key: value for key, value in each.items() if key in Window.__annotations__}
+            if (wrong := mismatch(known, Window, "windows")) is not None:
+                raise ValueError(wrong)
+            for kind in KINDS:
+                _numbers(each[kind])
+        for curve in (record.get("reliability"), record.get("risk_coverage")):
+            if curve and len({len(axis) for axis in curve.values()}) != 1:
+                raise ValueError("a curve must have as many values of one axis as of the other")
         return record | scored | {"members": members, "images": int(record["images"])}
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{where} is not whole: {type(error).__name__} {error}") from error
