@@ -48,3 +48,9 @@ def unknown_name(argument: str, value: object, known: "list[str] | tuple[str, ..
     near = get_close_matches(str(value).lower(), list(lowered), n=1, cutoff=0.5)
     hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
     return ValueError(f"{argument} must be one of {', '.join(known)}; got {value!r}{hint}")
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of another library says, in one line: its first, or the name of its kind."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

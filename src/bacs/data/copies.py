@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from bacs.data.corrupted import MANIFEST, constants_for, corrupt_images
+from bacs.data.corrupted import MANIFEST, constants_for, corrupt_images, read_settings
 from bacs.data.folder import FolderImages
 from bacs.data.formats.arrays import read_npy
 from bacs.data.image_set import ImageSet
@@ -67,10 +67,7 @@ def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]
     if manifest.exists() and _holds_no_copy(folder):  # of a call that failed before it had made anything
         (folder / LABELS).unlink(missing_ok=True)
     elif manifest.exists():
-        try:
-            found = json.loads(manifest.read_text())
-        except ValueError as error:
-            raise DataError(f"{manifest}: damaged ({error})") from error
+        found = read_settings(manifest)
         for key, value in settings.items():
             if found.get(key) != value:
                 raise ValueError(f"out must be another folder: {manifest} says {key} {found.get(key)}, got {value}")

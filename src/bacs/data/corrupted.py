@@ -1,11 +1,10 @@
 """Corrupted images: made when they are asked for, or read from copies in the published layout."""
 
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from bacs.data.image_set import Images, ImageSet, checked_labels, first_images
 from bacs.data.locate import locate_files
 from bacs.data.registry import CORRUPTED
 from bacs.errors import DataError, unknown_name
+from bacs.json_files import read_json
+from bacs.schema import Count, Rule, mismatch
 
 PUBLISHED_COPIES = (*CORRUPTED, "imagenet-c")
 MANIFEST = "bacs.json"
@@ -111,7 +112,28 @@ def _load_array_copy(name: str, corruption: str, severity: int, root: Path, down
 def _severities(manifest: Path) -> list[int]:
     if not manifest.exists():  # the published sets, which have all five
         return [1, 2, 3, 4, 5]
+    return read_settings(manifest)["severities"]
+
+
+class CopySettings(TypedDict):
+    """What the manifest beside copies says."""
+
+    data: str
+    images: Count
+    severities: list[Annotated[int, Rule("1 to 5", lambda severity: 1 <= severity <= 5)]]
+    seed: int
+    constants: str
+
+
+def read_settings(manifest: Path) -> dict[str, Any]:
+    """The settings that copies were made with."""
     try:
-        return [int(severity) for severity in json.loads(manifest.read_text())["severities"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{manifest}: damaged ({type(error).__name__}: {error})") from error
+        found = read_json(manifest)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{manifest}: damaged ({error})") from error
+    wrong = mismatch(found, CopySettings, "")
+    if wrong is None and len(set(found["severities"])) != len(found["severities"]):
+        wrong = f"severities must be there once each, got {found['severities']}"
+    if wrong is not None:
+        raise DataError(f"{manifest}: damaged ({wrong})")
+    return found

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from bacs.errors import DataError
+from bacs.errors import DataError, one_line
 
 MODES = {1: "L", 3: "RGB"}
 """Pillow's mode for the number of channels that a model takes."""
@@ -35,10 +35,10 @@ def decode(source: Path | bytes, channels: int, *, formats: tuple[str, ...] | No
     except FileNotFoundError as error:
         raise DataError("missing") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise DataError(f"too large to be decoded safely ({_one_line(error)})") from error
+        raise DataError(f"too large to be decoded safely ({one_line(error)})") from error
     # Damaged files make the decoders of Pillow raise whatever they like: struct.error, IndexError, SyntaxError, ...
     except Exception as error:
-        raise DataError(f"damaged ({_one_line(error)})") from error
+        raise DataError(f"damaged ({one_line(error)})") from error
 
 
 def _opened(source: Path | bytes) -> Path | io.BytesIO:
@@ -68,8 +68,3 @@ def _converted(image: Image.Image, mode: str) -> Image.Image:
         white.alpha_composite(image.convert("RGBA"))
         image = white
     return image if image.mode == mode else image.convert(mode)
-
-
-def _one_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -7,7 +7,6 @@ import shutil
 import tarfile
 import urllib.error
 import urllib.request
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from bacs.errors import DataError
+from bacs.errors import DataError, one_line
 
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60
@@ -107,8 +106,10 @@ def unpack(archive: Path, folder: Path, unpacks: tuple[str, ...]) -> None:
             for entry in unpacks:
                 if not (folder / entry).exists():
                     os.replace(Path(temporary) / entry, folder / entry)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise DataError(f"{archive}: cannot be unpacked into {folder} ({error})") from error
+    except DataError:
+        raise
+    except Exception as error:  # of tar, of three ways to compress, of the disk, and of headers that are no text
+        raise DataError(f"{archive}: cannot be unpacked into {folder} ({one_line(error)})") from error
 
 
 def _extract(archive: Path, folder: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
-from bacs.errors import DataError
+from bacs.errors import DataError, one_line
 from bacs.preprocessing import resized
 
 EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".gif", ".jfif", ".pgm")
@@ -80,8 +80,8 @@ def read_image(path: Path) -> Image.Image:
             return image  # without the copy that converting makes
     except FileNotFoundError as error:
         raise DataError(f"{path} is missing") from error
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
-        raise DataError(f"{path}: damaged or not an image ({error})") from error
+    except Exception as error:  # damaged files make Pillow's decoders raise whatever they like
+        raise DataError(f"{path}: damaged or not an image ({one_line(error)})") from error
 
 
 def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:

@@ -90,6 +90,8 @@ def _of_table(file: Path, found: Pictures, class_names: Sequence[str] | None) ->
             rows = list(csv.DictReader(handle))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file} cannot be read as labels: {error}") from error
+    if any(None in row or None in row.values() for row in rows):
+        raise DataError(f"{file}: every row must have as many cells as the first")
     columns = set(rows[0]) if rows else set()
     key = next((name for name in ("path", "index") if name in columns), None)
     if key is None or "label" not in columns:
@@ -106,6 +108,6 @@ def _number(word: str, class_names: Sequence[str] | None, file: Path) -> int:
     """The class that a label means: its name, or its number."""
     if class_names is not None and word in class_names:
         return list(class_names).index(word)
-    if word.isdecimal() and (class_names is None or int(word) < len(class_names)):
+    if word.isdecimal() and len(word) < 10 and (class_names is None or int(word) < len(class_names)):
         return int(word)
     raise DataError(f"{file}: label {word!r} is no class{near(word, list(class_names or []))}")

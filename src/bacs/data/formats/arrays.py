@@ -1,11 +1,12 @@
 """Arrays in .npy, .npz and .safetensors files; none of them can run code when read."""
 
+import math
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from bacs.errors import DataError, unknown_name
+from bacs.errors import DataError, one_line, unknown_name
 
 SUFFIXES = (".npy", ".npz", ".safetensors")
 SPLITS = ("train", "test")
@@ -20,8 +21,10 @@ def read_npy(path: Path) -> np.ndarray:
         raise DataError(f"{path}: damaged or foreign .npy file ({what})")
     try:
         return np.load(path, mmap_mode="c", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DataError(f"{path}: damaged or foreign .npy file ({error})") from error
+    except OSError:
+        raise
+    except Exception as error:  # the header is parsed as Python, and a damaged one raises whatever that does
+        raise DataError(f"{path}: damaged or foreign .npy file ({one_line(error)})") from error
 
 
 def read_images(path: Path) -> np.ndarray:
@@ -63,22 +66,42 @@ def _pick_names(names: list[str], split: str, path: Path) -> tuple[str, str | No
 def _read_npz(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
     try:
         # Opened here, because np.load leaves the file open when it is no zip archive.
-        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
-            images, labels = _pick_names(archive.files, split, path)
-            return archive[images], None if labels is None else archive[labels]
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: damaged or foreign .npz file ({error})") from error
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            images, labels = _pick_names(names, split, path)
+            return _read_entry(archive, images), None if labels is None else _read_entry(archive, labels)
+    except (DataError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # of zip, zlib and the header, which is parsed as Python
+        raise DataError(f"{path}: damaged or foreign .npz file ({one_line(error)})") from error
+
+
+def _read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """One array of a .npz file. numpy would reserve whatever the array's header asks for; here its bytes come first."""
+    with archive.open(f"{name}.npy") as entry:
+        version = np.lib.format.read_magic(entry)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, in_columns, dtype = read(entry)
+        if dtype.hasobject:
+            raise ValueError("it holds Python objects")
+        needed, data = math.prod(shape) * dtype.itemsize, entry.read()
+    if len(data) != needed:
+        raise ValueError(f"shape {shape} of {dtype} needs {needed} bytes, found {len(data)}")
+    array = np.frombuffer(data, dtype).copy()  # writable, as torch wants
+    return array.reshape(shape, order="F" if in_columns else "C")
 
 
 def _read_safetensors(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
             images, labels = _pick_names(list(file.keys()), split, path)
             return file.get_tensor(images), None if labels is None else file.get_tensor(labels)
-    except SafetensorError as error:
-        raise DataError(f"{path}: damaged or foreign .safetensors file ({error})") from error
+    except (DataError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # SafetensorError, and others for types that numpy has not
+        raise DataError(f"{path}: damaged or foreign .safetensors file ({one_line(error)})") from error
 
 
 def _as_images(array: np.ndarray, path: Path) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bacs.errors import DataError
+from bacs.errors import DataError, one_line
 
 _PIXELS = 3 * 32 * 32
 
@@ -56,7 +56,7 @@ def read_pickle(path: Path) -> dict[bytes, Any]:
     except OSError:
         raise
     except Exception as error:  # a damaged pickle raises whatever its bytes happen to ask for
-        raise DataError(f"{path}: not a CIFAR batch ({type(error).__name__}: {error})") from error
+        raise DataError(f"{path}: not a CIFAR batch ({type(error).__name__}: {one_line(error)})") from error
     if not isinstance(batch, dict):
         raise DataError(f"{path}: not a CIFAR batch (holds a {type(batch).__name__})")
     return {key.encode() if isinstance(key, str) else key: value for key, value in batch.items()}
@@ -78,8 +78,10 @@ def read_pickles(paths: Sequence[Path], label_key: bytes) -> tuple[np.ndarray, n
         if not isinstance(names, list | np.ndarray) or len(names) != len(data):
             found = len(names) if isinstance(names, list | np.ndarray) else "no"
             raise DataError(f"{path}: {found} {label_key.decode()} for {len(data)} images")
+        if not all(isinstance(name, (int, np.integer)) and 0 <= name < 100 for name in names):
+            raise DataError(f"{path}: {label_key.decode()} must be whole numbers below 100")
         pixels.append(data)
-        labels.append(np.asarray(names))
+        labels.append(np.asarray(names, np.int64))
     return _planes_to_images(np.concatenate(pixels)), np.concatenate(labels)
 
 

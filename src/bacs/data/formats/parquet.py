@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bacs.errors import DataError, RunError
+from bacs.errors import DataError, RunError, one_line
 
 if TYPE_CHECKING:
     import pyarrow
 
 NAMES = ("image", "images", "img", "pixel_values")
 """Columns that are taken for the images, the first that is there; else the only column that can be."""
+
+
+LIMITS = {"thrift_string_size_limit": 1 << 26, "thrift_container_size_limit": 1 << 20}
+"""Bytes and entries that a header may ask for: far more than any real file's."""
 
 
 class Row(NamedTuple):
@@ -63,21 +67,26 @@ def read_arrays(path: Path) -> np.ndarray:
 
 
 def _batches(path: Path, name: str, batch_size: int) -> Iterator[Any]:
-    pyarrow = import_pyarrow()
     try:
-        yield from _file(path).iter_batches(batch_size, columns=[name])
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: damaged ({error})") from error
+        for batch in _file(path).iter_batches(batch_size, columns=[name]):
+            batch.validate(full=True)  # lengths and offsets of a damaged file may point anywhere
+            yield batch
+    except DataError:
+        raise
+    except Exception as error:  # ArrowException, OSError, and what Python says to bytes that are no text
+        raise DataError(f"{path}: damaged ({one_line(error)})") from error
 
 
 def _file(path: Path) -> "pyarrow.parquet.ParquetFile":
     pyarrow = import_pyarrow()
     try:
-        return pyarrow.parquet.ParquetFile(path)
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **LIMITS)
+        file.schema_arrow.names  # noqa: B018 -- may be no text
+        return file
     except FileNotFoundError as error:
         raise DataError(f"{path} is missing") from error
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: damaged or not a Parquet file ({error})") from error
+    except Exception as error:  # ArrowException, OSError, and what Python says to bytes that are no text
+        raise DataError(f"{path}: damaged or not a Parquet file ({one_line(error)})") from error
 
 
 def _column(path: Path) -> "tuple[str, pyarrow.DataType]":

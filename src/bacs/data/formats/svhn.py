@@ -18,8 +18,13 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     pixels, labels = content.get("X"), content.get("y")
     if pixels is None or labels is None:
         raise DataError(f"{path}: variables X and y are needed, found {sorted(k for k in content if k[0] != '_')}")
+    for name, found in (("X", pixels), ("y", labels)):
+        if not isinstance(found, np.ndarray):
+            raise DataError(f"{path}: {name} must be an array, found {type(found).__name__}")
     if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[2] != 3:
         raise DataError(f"{path}: X must be uint8 (height, width, 3, n), found {pixels.dtype} {pixels.shape}")
+    if labels.dtype.kind not in "iuf" or not (labels == np.floor(labels)).all():
+        raise DataError(f"{path}: y must be whole numbers, found {labels.dtype} {labels.shape}")
     labels = labels.reshape(-1).astype(np.int64)
     if labels.size and not (labels.min() >= 1 and labels.max() <= 10):
         raise DataError(f"{path}: labels must be 1..10, found {labels.min()}..{labels.max()}")
