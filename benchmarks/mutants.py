@@ -76,7 +76,7 @@ MUTANTS = [
     # agreement
     Mutant("agreement.py", "/ (members * (members - 1))", "/ (members * members)"),
     Mutant("agreement.py", ".sum(dim=0) for own in labels) - members", ".sum(dim=0) for own in labels)"),
-    Mutant("agreement.py", "votes = p / 2 ", "votes = p * 2 "),
+    Mutant("agreement.py", "votes = p / 2 ", "votes = p * 4 "),
     Mutant("agreement.py", "votes.new_full((len(label), 1), -1.0)", "votes.new_full((len(label), 1), 0.0)"),
     Mutant("agreement.py", "chance = float(shares.square().sum())", "chance = float(shares.sum())"),
     Mutant("agreement.py", "members.sum(dim=0) - members, members)", "members.sum(dim=0), members)"),

@@ -96,6 +96,13 @@ class TestEstimate:
         assert found.ensemble == pytest.approx(expit(logit(figures.vote_agreement) + logit(0.92) - logit(0.95)))
         assert found.calibrated
 
+    @pytest.mark.parametrize(("share", "held"), [(1.0, 1 - 0.5 / 80), (0.0, 0.5 / 80)])
+    def test_log_odds_of_all_and_of_none_are_half_an_image_away(self, drawn, share, held):
+        figures = observe(average(drawn[0]))._replace(agreement=share, vote_agreement=share)
+        found = estimate(figures, 500, Reference(80, 0.9, 0.95, 0.86, 0.92))
+        assert found.members == pytest.approx(expit(logit(held) + logit(0.86) - logit(0.9)))
+        assert found.ensemble == pytest.approx(expit(logit(held) + logit(0.92) - logit(0.95)))
+
     def test_fewer_images_and_no_reference_make_wider_intervals(self, drawn):
         figures = observe(average(drawn[0]))
         reference = Reference(1000, 0.9, 0.95, 0.9, 0.95)

@@ -49,6 +49,12 @@ def test_the_fitted_temperature_has_the_best_nll_of_a_grid(logits):
     assert found > 1.5
 
 
+def test_a_confidence_that_no_temperature_gives_ends_at_the_nearest_bound():
+    even = torch.full((2, 10, 4), 0.25, dtype=torch.float64)  # 0.25 at every temperature
+    assert temperature.as_confident_as(0.9, even) == temperature.LOWEST
+    assert temperature.as_confident_as(0.1, even) == temperature.HIGHEST
+
+
 def test_by_agreement_confidence_meets_it(logits):
     z, _ = logits
     found = temperature.by_agreement(z.softmax(dim=-1))
