@@ -6,7 +6,7 @@ import pytest
 from file_kinds import kinds
 from mutate_files import outcome
 
-EACH = 8
+EACH = 4
 
 
 @pytest.fixture(scope="module")

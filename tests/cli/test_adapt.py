@@ -19,6 +19,7 @@ from torch import nn
 import bacs
 import small
 from bacs import checkpoints, cli
+from bacs.json_files import sealed
 from bacs.parameters import read
 from bacs.posteriors import flat
 from small import small_member
@@ -381,7 +382,8 @@ class TestOnline:
         file = Path("half/bacs.json")
         manifest = json.loads(file.read_text())
         manifest["stream"]["device"] = "cuda"
-        file.write_text(json.dumps(manifest))
+        del manifest["sha256"]
+        file.write_text(json.dumps(sealed(manifest)))
         code, _, err = adapt("half", "photos", "--out", "b.csv", "--online")
         assert code == 1
         assert "device 'cuda' is not available" in err
@@ -480,7 +482,8 @@ class TestFailures:
     def test_a_training_run_is_never_replaced(self, place, adapt):
         os.mkdir("training")
         manifest = json.loads(Path("run/bacs.json").read_text())
-        Path("training/bacs.json").write_text(json.dumps(manifest | {"kind": "run"}))
+        del manifest["sha256"]
+        Path("training/bacs.json").write_text(json.dumps(sealed(manifest | {"kind": "run"})))
         code, _, err = adapt("run", "photos", "--out", "a.csv", "--save", "training", "--overwrite")
         assert code == 2
         assert "training holds a run, which is not replaced" in err

@@ -17,6 +17,8 @@ from bacs.errors import DataError, unknown_name
 SHARED = {"cifar10-9": "cifar10", "stl10-9": "stl10"}
 """Sets of the nine classes that CIFAR-10 and STL-10 share, both labelled in CIFAR-10's order, both at 32 pixels."""
 NAMES = (*PUBLISHED, *SHARED, shipped.NAME, "imagenet", "imagenet-r")
+MOST_CLASSES = 1_000_000
+"""Of an array file, whose largest label says how many classes there are."""
 
 
 def load(
@@ -86,9 +88,9 @@ def load_path(path: Path, split: str, size: int | None) -> ImageSet:
     pixels, labels = arrays.read(path, split)
     if labels is None:
         return ImageSet(str(path), pixels, None, ())
+    labels = checked_labels(labels, len(pixels), MOST_CLASSES, path)
     count = int(labels.max()) + 1 if labels.size else 0
-    names = tuple(str(number) for number in range(count))
-    return ImageSet(str(path), pixels, checked_labels(labels, len(pixels), count, path), names)
+    return ImageSet(str(path), pixels, labels, tuple(str(number) for number in range(count)))
 
 
 def _load_published(name: str, published: Published, split: str, root: Path, download: bool) -> ImageSet:

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from bacs.benchmark import store
 from bacs.benchmark.plan import plan
-from bacs.benchmark.recipe import restore
+from bacs.benchmark.recipe import checked, restore
 from bacs.errors import RecipeError, RunError
 from bacs.json_files import SEAL, is_sealed, read_json
 from bacs.metrics import SCORES
@@ -86,7 +86,7 @@ def _missing(about: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
     """The cells of the recipe that have no record; none where the recipe is not one of this version's sweeps."""
     there = {record["id"] for record in records}
     try:
-        cells = plan(restore(about["recipe"])) if about.get("kind") == "sweep" else []
+        cells = plan(checked(restore(about["recipe"]))) if about.get("kind") == "sweep" else []
         return tuple(str(cell) for cell in cells if cell.id not in there)
     except (RecipeError, KeyError, ValueError, TypeError, AttributeError):
         return ()
