@@ -12,8 +12,8 @@ def test_every_method_has_two_labels_of_its_own():
     labels = [label_of(method, kind) for method in bacs.METHODS for kind in ("single", "ensemble")]
     assert len(set(labels)) == 2 * len(bacs.METHODS)
     assert not set(labels) & set(bacs.METHODS)
-    assert label_of("mine", "single") == "mine"
-    assert label_of("mine", "ensemble") == "mine ensemble"
+    assert label_of("nobodys-method", "single") == "nobodys-method"
+    assert label_of("nobodys-method", "ensemble") == "nobodys-method ensemble"
 
 
 @pytest.mark.parametrize("method", bacs.METHODS)

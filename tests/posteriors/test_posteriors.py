@@ -290,3 +290,16 @@ def test_the_marginal_lies_in_memory_as_the_parameters_do():
     for part in (q.mean, q.variance):
         assert part["weight"].stride() == params["weight"].stride()
     torch.testing.assert_close(q.mean["weight"], params["weight"] + 0.5)
+
+
+@pytest.mark.parametrize("module", [swag_diag, swag_low_rank, fisher_diag])
+def test_min_variance_is_a_floor_and_changes_nothing_above_it(module):
+    state = collect(module, torch.randn(6, SIZE, generator=torch.Generator().manual_seed(0)))
+    free = module.gaussian(state, min_variance=1e-30).variance
+    half = 2 if module is swag_low_rank else 1  # of whose covariance the diagonal is one half
+    floor = float(torch.cat([v.flatten() for v in free.values()]).median()) * half
+    held = module.gaussian(state, min_variance=floor).variance
+    for name, variance in free.items():
+        assert torch.equal(held[name], variance.clamp_min(floor / half))
+    assert any((variance < floor / half).any() for variance in free.values())
+    assert any((variance > floor / half).any() for variance in free.values())
