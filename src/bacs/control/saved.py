@@ -23,7 +23,7 @@ Draws = Annotated[int, Rule("a whole number from 0 to a million million", lambda
 
 class SavedLooks(TypedDict):
     classes: Classes
-    steps: list[int]
+    when: list[int]
     shares: list[list[float]]
     confidences: list[dict[str, float]]
 
@@ -42,6 +42,10 @@ class SavedWatch(TypedDict):
     credit: float
     few: bool
     mixed: list[float]
+    images: Draws
+    asked: Draws
+    picked: Annotated[float, Rule("a number from 0 to 1", lambda value: 0 <= value <= 1)]
+    said: list[list[float]]
     guard: bool
     chooses: bool
     looks: SavedLooks
@@ -58,11 +62,13 @@ def check_saved(
 ) -> None:
     """Raises unless there are the tensors that the manifest speaks of, of their shapes, and no others."""
     looks = kept["looks"]
-    if looks["steps"] and classes not in (None, looks["classes"]):
+    if looks["when"] and classes not in (None, looks["classes"]):
         raise CheckpointError(f"the stream's looks must be of {classes} classes, got {looks['classes']}")
     watched = dict(tensors.get("live-watch", {}))
     signals = {name: watched.pop(name) for name in ("usual", "fresh") if name in watched}
     _check_signals(signals)
+    said = {name: watched.pop(name) for name in list(watched) if name.startswith("said/")}
+    _check_said(kept["said"], said, looks["classes"])
     _check_looks(looks, watched)
     _check_gathered(kept["gathered"], tensors.get("live-gathered", {}), movers)
     for index, mover in enumerate(movers):
@@ -81,9 +87,21 @@ def _check_signals(found: dict[str, Tensor]) -> None:
             raise CheckpointError(f"the stream's {name!r} must be {len(NAMES)} float64 signals, got {tensor.shape}")
 
 
+def _check_said(about: list[list[float]], group: dict[str, Tensor], classes: int) -> None:
+    _check_names(group, [f"said/{i}/{j}" for i, numbers in enumerate(about) for j in range(len(numbers))])
+    if not all(len(numbers) == len(about[0]) > 1 for numbers in about):
+        raise CheckpointError("the stream's short questions must have an answer of the same two or three each")
+    for name, labels in group.items():
+        first = group[f"{name.rpartition('/')[0]}/0"]
+        if labels.dtype != torch.int64 or labels.ndim != 2 or not labels.numel() or labels.shape != first.shape:
+            raise CheckpointError(f"the stream's {name!r} must be int64 labels [voters, images]")
+        if len(labels) != len(group["said/0/0"]) or int(labels.min()) < 0 or int(labels.max()) >= classes:
+            raise CheckpointError(f"the stream's {name!r} must be of as many voters, and of {classes} classes")
+
+
 def _check_looks(about: SavedLooks, group: dict[str, Tensor]) -> None:
-    if not len(about["steps"]) == len(about["shares"]) == len(about["confidences"]):
-        raise CheckpointError("the stream's looks must have a step, shares and confidences each")
+    if not len(about["when"]) == len(about["shares"]) == len(about["confidences"]):
+        raise CheckpointError("the stream's looks must have a place, shares and confidences each")
     expected = []
     for i, (shares, confidences) in enumerate(zip(about["shares"], about["confidences"], strict=True)):
         home, drawn = [f"home-{r}" for r in shares], [f"drawn-{r}" for r in shares]
