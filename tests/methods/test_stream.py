@@ -410,3 +410,13 @@ def test_a_temperature_by_agreement_follows_the_images(ensemble, images):
             torch.testing.assert_close(member, temperature.tempered(untempered, wanted))
     with pytest.raises(ValueError, match="temperature 'agreement' needs two members or more"):
         bacs.stream(bacs.Ensemble(ensemble.members[:1]), temperature="agreement")
+
+
+def test_what_members_share_is_opened_and_kept_once(ensemble, images, tmp_path):
+    stream = bacs.stream(ensemble, "auto")
+    array = images.numpy()
+    for batch in (array[:4], array[4:8], array[8:12]):  # small ones, which a guarded stream keeps
+        stream.step(batch)
+        stream.save(tmp_path / "live")
+    again = bacs.load(tmp_path / "live")
+    assert torch.equal(again.step(array[12:16]), stream.step(array[12:16]))

@@ -139,7 +139,10 @@ class Stream:
 
     def _opened(self, batch: Any) -> list[Tensor]:
         """The members' images of a batch, checked; the first ones also against the choices."""
-        images = [inputs.checked(inputs.as_batch(view)) for view in inputs.views_of(batch, len(self._movers))]
+        views = inputs.views_of(batch, len(self._movers))
+        # What members share is one tensor, so that whoever keeps images can tell, and keeps and saves them once.
+        opened = {id(view): inputs.checked(inputs.as_batch(view)) for view in views}
+        images = [opened[id(view)] for view in views]
         if self.steps == 0:
             self._probe = [own[:2] for own in images]
             self.source.check_batches(self._probe)
