@@ -76,15 +76,23 @@ def order_of(count: int, generator: torch.Generator | None) -> Tensor:
 
 
 def batch_sizes(count: int, batch_size: int) -> list[int]:
-    """Sizes of the batches of so many images, the last one smaller if need be.
+    """Sizes of the batches of so many images, the last one smaller if need be."""
+    sizes = []
+    while count:
+        sizes.append(next_batch_size(count, batch_size))
+        count -= sizes[-1]
+    return sizes
+
+
+def next_batch_size(left: int, batch_size: int) -> int:
+    """Images of the next batch where so many are left.
 
     One image left over takes a second from the batch before: alone it has no statistics, and where there are no
     pixels to average it is an error.
     """
-    sizes = [batch_size] * (count // batch_size) + [count % batch_size] * (count % batch_size > 0)
-    if sizes[-1:] == [1] and len(sizes) > 1 and batch_size > 2:
-        sizes[-2:] = [batch_size - 1, 2]
-    return sizes
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    return batch_size - 1 if left == batch_size + 1 and batch_size > 2 else min(left, batch_size)
 
 
 def check(images: Images, *, batch_size: int) -> None:

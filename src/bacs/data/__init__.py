@@ -6,13 +6,19 @@ from bacs.data.load import load
 from bacs.data.pictures import Pictures, pictures
 from bacs.data.shifts import Shift, shift
 from bacs.data.streams import (
+    Segment,
     StreamBatch,
+    World,
+    WorldBatch,
     batched,
     continual_names,
     correlated_order,
     gradual_names,
+    plan_segments,
     shuffled_order,
+    sorted_order,
     stream_batches,
+    world_batches,
 )
 
 __all__ = [
@@ -20,15 +26,21 @@ __all__ = [
     "ImageSet",
     "Images",
     "Pictures",
+    "Segment",
     "Shift",
     "StreamBatch",
+    "World",
+    "WorldBatch",
     "batched",
     "continual_names",
     "correlated_order",
     "gradual_names",
     "load",
     "pictures",
+    "plan_segments",
     "shift",
     "shuffled_order",
+    "sorted_order",
     "stream_batches",
+    "world_batches",
 ]

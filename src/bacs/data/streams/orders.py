@@ -24,6 +24,13 @@ def shuffled_order(count: int, seed: int | Sequence[int] = 0) -> Order:
     return np.random.default_rng(seed).permutation(count)
 
 
+def sorted_order(labels: Labels, seed: int | Sequence[int] = 0) -> Order:
+    """A random order of all images, one class after the other."""
+    rng = np.random.default_rng(seed)
+    groups = [rng.permutation(np.flatnonzero(labels == name)) for name in rng.permutation(np.unique(labels))]
+    return np.concatenate([*groups, np.array([], np.int64)])
+
+
 def correlated_order(
     labels: Labels, *, alpha: float = 0.1, slot_size: int = 64, seed: int | Sequence[int] = 0
 ) -> Order:
