@@ -106,6 +106,19 @@ def abstain_for(confidence: Float[np.ndarray, "batch"], accuracy: float) -> Bool
     return flags
 
 
+def confidence_threshold(
+    confidence: Float[np.ndarray, "batch"], *, coverage: float, accuracy: float | None = None
+) -> float:
+    """The least confidence of an answer that stands, by what these images had.
+
+    By coverage it is what the share of them reached, by accuracy what lets the mean confidence of those that reach it
+    be the accuracy; just above all of them if none would do.
+    """
+    flags = abstain(confidence, coverage) if accuracy is None else abstain_for(confidence, accuracy)
+    kept = confidence[~flags]
+    return float(kept.min()) if len(kept) else math.nextafter(float(confidence.max()), 2.0)
+
+
 def check_accuracy(accuracy: float) -> None:
     if not 0 < accuracy < 1:
         raise ValueError(f"accuracy must be above 0 and below 1, got {accuracy}")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import bacs
+from bacs.drivers.kept import check_goes_on
 from bacs.errors import CheckpointError, RunError
-from bacs.serve.state import State, check_same
+from bacs.serve.state import State
 from serving import Running, ServingProcess, ask, pixels, predict, served_ensemble, wait_until
 
 BATCHES = [pixels(8, seed) for seed in range(12)]
@@ -124,9 +125,11 @@ def test_two_services_do_not_share_a_state(tmp_path):
 
 def test_a_state_of_another_ensemble_is_refused(tmp_path):
     stream = bacs.stream(served_ensemble(), "bacs")
-    check_same(stream, served_ensemble(), tmp_path)
-    with pytest.raises(ValueError, match="state must be of the ensemble that is served"):
-        check_same(stream, served_ensemble(2), tmp_path)
+    check_goes_on(stream, bacs.stream(served_ensemble(), "bacs"), tmp_path)
+    with pytest.raises(ValueError, match="state must be of the ensemble that is given"):
+        check_goes_on(stream, bacs.stream(served_ensemble(2), "bacs"), tmp_path)
+    with pytest.raises(ValueError, match="method must be bacs, with which .* began, got tent"):
+        check_goes_on(stream, bacs.stream(served_ensemble(), "tent"), tmp_path)
 
 
 def test_what_is_no_state_is_named(tmp_path):

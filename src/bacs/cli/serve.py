@@ -161,16 +161,12 @@ def begun(stream: "Stream", keeper: "State", *, model: str | None) -> "tuple[Str
 
     A folder that cannot be written is then an error before the first request.
     """
-    from bacs.serve.state import check_same
+    from bacs.drivers.kept import check_goes_on
 
     if not keeper.exists():
         keeper.write(stream, frozen=False)
         return stream, False
     assert keeper.folder is not None
     found, frozen = keeper.read(model=model)
-    check_same(found, stream.source, keeper.folder)
-    if found.begun_with != stream.begun_with:
-        raise ValueError(
-            f"method must be {found.begun_with}, with which {keeper.folder} began, got {stream.begun_with}"
-        )
+    check_goes_on(found, stream, keeper.folder)
     return found, frozen

@@ -53,6 +53,7 @@ class Stream:
         self.source = ensemble
         self.device, self.compiled, self.seed = device, compiled, seed
         self.batch_size: int | None = None  # what a folder is cut to; of no use to `step`, and saved for who goes on
+        self.beside: dict[str, Any] = {}  # likewise: what belongs to this state elsewhere, such as rows of a table
         self._turn = RLock()
         self.start = method, settings
         self._written: checkpoints.Entries = {}  # files of the source ensemble, which never change
@@ -239,6 +240,7 @@ class Stream:
                 "compile": self.compiled,
                 "seed": self.seed,
                 "batch_size": self.batch_size,
+                "beside": self.beside,
                 "observed": None if seen is None else seen._asdict(),
                 "history": [event._asdict() for event in self.history],
                 **self.describe_state(),
@@ -263,7 +265,7 @@ class Stream:
         with self._turn:
             self._follow(about["method"], Settings(**about["settings"]))
             self.steps = about["steps"]
-            self.batch_size = about.get("batch_size")
+            self.batch_size, self.beside = about.get("batch_size"), about.get("beside", {})
             for index, mover in enumerate(self._movers):
                 live.check_weights(mover, tensors[f"live-{index}"])
                 live.unpack(mover, tensors[f"live-{index}"])

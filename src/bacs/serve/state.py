@@ -5,19 +5,14 @@ service was frozen, which is no property of a stream.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypedDict
 
-import torch
-
 from bacs import checkpoints
-from bacs.drivers import load
-from bacs.ensemble import Ensemble
+from bacs.drivers import kept
 from bacs.errors import CheckpointError
 from bacs.json_files import read_json
-from bacs.locks import locked
 from bacs.methods import Stream
 from bacs.schema import mismatch
 
@@ -36,25 +31,17 @@ class State:
             raise ValueError(f"save_every must be at least 1, got {save_every}")
         self.folder, self.save_every = folder, save_every
 
-    @contextmanager
-    def owned(self) -> Iterator[None]:
+    def owned(self) -> AbstractContextManager[None]:
         """Sole use of the folder: two services would overwrite each other's streams."""
-        if self.folder is None:
-            yield
-            return
-        lock = self.folder.parent / f".{self.folder.name}.lock"
-        with locked(lock, f"state {self.folder} is used"):
-            yield
+        return nullcontext() if self.folder is None else kept.owned(self.folder)
 
     def exists(self) -> bool:
-        return self.folder is not None and (self.folder / checkpoints.MANIFEST).exists()
+        return self.folder is not None and kept.exists(self.folder)
 
     def read(self, *, model: str | None = None) -> tuple[Stream, bool]:
         """The stream where it was left, and whether it was frozen."""
         assert self.folder is not None
-        found = load(self.folder, model=model)
-        if not isinstance(found, Stream):
-            raise ValueError(f"state must be a folder of bacs serve, {self.folder} holds an ensemble")
+        found = kept.read(self.folder, model=model)
         try:
             beside = read_json(self.folder / BESIDE)
             if (wrong := mismatch(beside, Beside, "")) is not None:
@@ -70,8 +57,7 @@ class State:
         if self.folder is None:
             return
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            stream.save(self.folder)
+            kept.write(self.folder, stream)
             self._write_beside(frozen)
         except OSError as error:
             raise CheckpointError(f"could not save to {self.folder}: {error.strerror or error}") from error
@@ -82,15 +68,3 @@ class State:
         file = self.folder / BESIDE
         if not file.exists() or file.read_text() != text:
             checkpoints.replace(file, text.encode())
-
-
-def check_same(stream: Stream, ensemble: Ensemble, folder: Path) -> None:
-    """Raises if a kept stream began with another ensemble than the one that is to be served."""
-    ours, theirs = stream.source.tensors(), ensemble.tensors()
-    same = ours.keys() == theirs.keys() and all(
-        ours[group].keys() == theirs[group].keys()
-        and all(torch.equal(tensor.cpu(), theirs[group][name].cpu()) for name, tensor in ours[group].items())
-        for group in ours
-    )
-    if not same:
-        raise ValueError(f"state must be of the ensemble that is served, {folder} began with another one")

@@ -1,10 +1,9 @@
 """The last predictions of the service: what they show together, and from which confidence on it answers for one."""
 
-import math
 from collections import deque
 
 from bacs.agreement import Estimate, Figures, Reference, estimate, observe
-from bacs.predictive import Predictive, abstain, abstain_for, join
+from bacs.predictive import Predictive, confidence_threshold, join
 
 IMAGES = 512
 """Batches of a service may be of one image; figures and the threshold are of this many images instead."""
@@ -29,18 +28,9 @@ class Window:
         self.images = 0
 
     def threshold(self) -> float:
-        """The least confidence of an answer that stands.
-
-        By coverage it is what the share of the last images reached, by accuracy what lets the mean confidence of those
-        that reach it be the accuracy; just above all of them if none would do.
-        """
+        """The least confidence of an answer that stands."""
         confidence = join(list(self._parts)).probabilities.max(dim=-1).values.numpy()
-        if self._accuracy is None:
-            flags = abstain(confidence, self._coverage)
-        else:
-            flags = abstain_for(confidence, self._accuracy)
-        kept = confidence[~flags]
-        return float(kept.min()) if len(kept) else math.nextafter(float(confidence.max()), 2.0)
+        return confidence_threshold(confidence, coverage=self._coverage, accuracy=self._accuracy)
 
     def figures(self) -> Figures:
         return observe(join(list(self._parts)))
