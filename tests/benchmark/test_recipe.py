@@ -31,12 +31,14 @@ CELLS = {
 }
 EPOCHS = {"cifar10-c": {0, 1, 5}, "cifar100-c": {0, 1, 5}, "svhn-mnist": {0, 1, 10}}
 # The first try: 4 corruptions; vanilla once, the others offline and online. Pretrained networks: offline alone.
-# Streams: one cell for each method.
+# Streams: one cell for each method, and each world.
 CELLS_ALONE = {
     "fashion-mnist-c-small": 4 * (1 + 4 * 2),
     "cifar10-c-pretrained-small": 15 * 5,
     "cifar10-c-continual-small": 5,
     "cifar10-c-gradual-small": 5,
+    "cifar10-c-worlds": 2 * 5,
+    "cifar10-c-worlds-small": 4 * 5,
 }
 GRIDS = {"cifar10-tune": 4 * 5 * 4, "cifar10-tune-small": 4 * 3 * 3}
 LEAST = {"methods": ["vanilla", "bacs"], "data": "cifar10-c"}
@@ -147,7 +149,7 @@ def test_a_recipe_of_another_verb_is_said_to_be_one(reader, name, message):
         ({"severities": [6]}, "severities must be 1..5, got 6"),
         ({"shifts": ["cifar10.1"]}, "must name its shifts by one of the keys 'shifts' and 'data'"),
         ({"limit": 0}, "limit must be at least 1, got 0"),
-        ({"window": 500}, r"window belongs to the protocols continual and gradual, got \['offline'\]"),
+        ({"window": 500}, r"window belongs to the protocols continual, gradual, world, got \['offline'\]"),
         ({"window": 0, "protocols": ["continual"]}, "window must be at least 1, got 0"),
         (
             {"protocols": ["gradual"], "severities": [5]},

@@ -1,21 +1,26 @@
 """A cell: one method under one protocol on one shift, or on several as one stream; it is run, stored and resumed."""
 
 import hashlib
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from bacs.data.streams import World
 from bacs.methods.catalogue import METHODS
 
-STREAMED = ("continual", "gradual")
-"""Protocols that meet all corruptions of a data set in one stream, without a reset."""
+STRUNG = ("continual", "gradual")
+"""Protocols that string all corruptions of a data set together."""
+STREAMED = (*STRUNG, "world")
+"""Protocols of one stream without a reset."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """All that a record's scores follow from, apart from the run. `settings` has only what the method uses.
 
-    A cell of several shifts has their names in `sequence`, and `shift` names the whole.
+    A cell of several shifts has their names in `sequence`, and `shift` names the whole. The images of a world are made
+    on their way; `sequence` then has the names of its segments.
     """
 
     shift: str
@@ -28,6 +33,7 @@ class Cell:
     tag: str = ""  # tells cells apart that differ in their settings alone
     sequence: tuple[str, ...] = ()  # shifts that follow each other without a reset
     window: int | None = None  # images of a sequence that are scored together
+    world: World | None = None
 
     @property
     def id(self) -> str:
@@ -41,8 +47,15 @@ class Cell:
 
     @property
     def shifts(self) -> tuple[str, ...]:
-        """Every shift whose images are met, in their order."""
+        """Every shift whose images are met, in their order; the clean images that a world changes."""
+        if self.world is not None:
+            return (f"{self.data.removesuffix('-c')}/clean",)
         return self.sequence or (self.shift,)
+
+    @property
+    def data(self) -> str:
+        """The data set."""
+        return self.shift.partition("/")[0] if self.world else parts((*self.sequence, self.shift)[0])[0]
 
     @property
     def passes(self) -> int | float:
@@ -51,20 +64,22 @@ class Cell:
 
     @property
     def cost(self) -> int | float:
-        """Forward passes over the images of a shift that each member needs."""
-        return METHODS[self.method].cost(self.protocol, self.epochs) * len(self.shifts)
+        """Forward passes over the images of a shift, or of a segment, that each member needs."""
+        return METHODS[self.method].cost(self.protocol, self.epochs) * max(1, len(self.sequence))
 
     def identity(self) -> dict[str, Any]:
         """The fields of a record that say which cell it is of."""
-        data, corruption, severity = parts(self.shift)
+        _, corruption, severity = parts(self.shift)
         if self.sequence:
-            (data, _, first), corruption = parts(self.sequence[0]), None
+            (_, _, first), corruption = parts(self.sequence[0]), None
             severity = first if all(parts(name)[2] == first for name in self.sequence) else None
-        streamed = {"sequence": list(self.sequence), "window": self.window} if self.sequence else {}
+        streamed: dict[str, Any] = {"sequence": list(self.sequence), "window": self.window} if self.sequence else {}
+        if self.world is not None:
+            streamed["world"] = json.loads(json.dumps(asdict(self.world)))
         return {
             "id": self.id,
             "shift": self.shift,
-            "data": data,
+            "data": self.data,
             "corruption": corruption,
             "severity": severity,
             "method": self.method,
@@ -99,6 +114,8 @@ def slug(shift: str) -> str:
     ('cifar10-c.fog.5', 'svhn-to-mnist', 'cifar10-c.gradual')
     """
     plain = shift.replace("->", "-to-").replace("/", ".")
-    if parts(shift)[1] is not None or re.fullmatch(r"[\w.-]+(->[\w.-]+|/clean|/gradual(@published)?)?", shift):
+    if parts(shift)[1] is not None or re.fullmatch(
+        r"[\w.-]+(->[\w.-]+|/clean|/gradual(@published)?|/world/[\w-]+)?", shift
+    ):
         return plain
     return f"{re.sub(r'[^A-Za-z0-9.-]+', '_', plain)[-60:]}-{hashlib.sha256(shift.encode()).hexdigest()[:8]}"

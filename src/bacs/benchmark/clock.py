@@ -10,6 +10,12 @@ class Clock:
         self.seconds: dict[str, float] = {}
         self.began = self.last = time.perf_counter()
 
+    def go_on(self, seconds: dict[str, float]) -> None:
+        """Adds what was spent before, by a process that did not come to its end."""
+        for name, spent in seconds.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + spent
+            self.began -= spent
+
     def lap(self, name: str) -> None:
         now = time.perf_counter()
         self.seconds[name] = self.seconds.get(name, 0.0) + now - self.last

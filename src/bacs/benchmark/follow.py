@@ -3,9 +3,9 @@
 Of each shift the images and the members' predictions are in memory only while it passes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,26 +50,40 @@ def follow(
     classes = 0
     for name, arriving in groupby(batches, key=lambda batch: batch.shift):
         rows, labels = step_through(running, arriving, clock, on_batch)
+        passed = sum(map(len, seen))
         for start, end in window_bounds(len(labels), cell.window or len(labels)):
-            predictive = average(own[start:end] for own in rows)
-            members.append([judge(own[start:end], labels[start:end]) for own in rows])
-            means.append(judge(predictive.probabilities, labels[start:end]))
-            figures = observe(predictive)._asdict()
-            windows.append(
-                {
-                    "shift": name,
-                    "first": sum(map(len, seen)) + start,
-                    "images": end - start,
-                    "single": mean_scores([member.scores for member in members[-1]]),
-                    "ensemble": means[-1].scores,
-                    "observed": {figure: figures[figure] for figure in OBSERVED},
-                }
-            )
+            scored = score_window(name, passed + start, [own[start:end] for own in rows], labels[start:end])
+            windows.append(scored.window)
+            members.append(scored.members)
+            means.append(scored.mean)
         seen.append(labels)
         classes = rows[0].shape[1]
         clock.lap("scores")
     whole = [scores.join(parts).scores for parts in zip(*members, strict=True)]
     return scores.summary(whole, scores.join(means), np.concatenate(seen), names, classes) | {"windows": windows}
+
+
+class Scored(NamedTuple):
+    window: dict[str, Any]  # as a record has it
+    members: list[Judged]
+    mean: Judged
+
+
+def score_window(shift: str, first: int, rows: Sequence[Tensor], labels: np.ndarray) -> Scored:
+    """The scores of a window, from the probabilities of each member, and what is seen in it without labels."""
+    predictive = average(rows)
+    members = [judge(own, labels) for own in rows]
+    mean = judge(predictive.probabilities, labels)
+    figures = observe(predictive)._asdict()
+    window = {
+        "shift": shift,
+        "first": first,
+        "images": len(labels),
+        "single": mean_scores([member.scores for member in members]),
+        "ensemble": mean.scores,
+        "observed": {figure: figures[figure] for figure in OBSERVED},
+    }
+    return Scored(window, members, mean)
 
 
 def step_through(

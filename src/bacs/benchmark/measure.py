@@ -19,6 +19,7 @@ from bacs.benchmark import images, source, store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.follow import follow
+from bacs.benchmark.lasting import pass_through
 from bacs.benchmark.scores import judge, summary
 from bacs.benchmark.tempered import Tempered
 from bacs.benchmark.watch import Heartbeat
@@ -57,6 +58,7 @@ def run_cell(job: CellJob) -> dict[str, Any] | None:
     except Exception as error:
         return failed(job, error)
     store.write(job.out, record)
+    store.forget_stream(job.out, job.cell)
     return None
 
 
@@ -75,11 +77,17 @@ def measured(job: CellJob) -> dict[str, Any]:
     first = shared_shift(job, cell.shifts[0])
     clock.lap("data")
     count = len(first) * len(cell.shifts)  # corruptions are of the same images
+    if cell.world is not None:
+        assert cell.world.images is not None
+        count = cell.world.images
     names = list(first.classes if ensemble.class_names is None else ensemble.class_names)
     mask = None if first.class_mask is None else torch.as_tensor(first.class_mask)
     how = {"class_mask": mask, "device": job.device, "compile": job.compile}
     with Heartbeat(job.working, cell, images=count, members=len(ensemble)) as beat:
-        if cell.sequence:
+        if cell.world is not None:
+            state = {"folder": store.stream_folder(job.out, cell), "about": state_of(job)}
+            fields = pass_through(cell, ensemble, first, names, clock, beat, **state, **how)
+        elif cell.sequence:
             fields = follow(cell, ensemble, shared_shifts(job, clock), names, clock, beat, **how)
         else:
             fields = adapt_to(cell, ensemble, first, names, clock, beat, **how)
@@ -91,6 +99,11 @@ def measured(job: CellJob) -> dict[str, Any]:
         "images_per_second": count * len(ensemble) / clock.seconds["passes"],
         "error": None,
     }
+
+
+def state_of(job: CellJob) -> dict[str, Any]:
+    """What a saved stream must have in common with a cell to go on with it."""
+    return {"cell": job.cell.identity(), "run": job.about_run["sha256"], "device": job.device, "compile": job.compile}
 
 
 def shared_shift(job: CellJob, name: str) -> Shift:

@@ -1,6 +1,6 @@
 """From a recipe to its cells."""
 
-from bacs.benchmark.cell import STREAMED, Cell
+from bacs.benchmark.cell import STREAMED, STRUNG, Cell
 from bacs.benchmark.recipe import Recipe
 from bacs.methods.catalogue import METHODS
 
@@ -20,9 +20,15 @@ def plan(recipe: Recipe) -> list[Cell]:
                     settings = recipe.settings_of(method)
                     cells.append(Cell(shift, method, protocol, epochs, settings, recipe.seed, recipe.limit))
     for protocol in recipe.protocols:
-        for name, shifts in recipe.sequences(protocol).items() if protocol in STREAMED else ():
+        for name, shifts in recipe.sequences(protocol).items() if protocol in STRUNG else ():
             for method in recipe.methods:
                 how = {"sequence": tuple(shifts), "window": recipe.window}
+                settings = recipe.settings_of(method)
+                cells.append(Cell(name, method, protocol, 1, settings, recipe.seed, recipe.limit, **how))
+        for name, world in recipe.worlds().items() if protocol == "world" else ():
+            met = tuple(f"{recipe.data}/{part.segment.name}" for part in world.parts())
+            for method in recipe.methods:
+                how = {"sequence": met, "window": recipe.window, "world": world}
                 settings = recipe.settings_of(method)
                 cells.append(Cell(name, method, protocol, 1, settings, recipe.seed, recipe.limit, **how))
     return cells

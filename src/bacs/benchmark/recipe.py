@@ -1,15 +1,17 @@
 """Recipes of sweeps: one TOML file says which methods meet which shifts. Validated once, here."""
 
 import math
+import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from bacs.benchmark.cell import STREAMED
+from bacs.benchmark.worlds import world_of
 from bacs.corruptions import TEST, VALIDATION
 from bacs.data.corrupted import PUBLISHED_COPIES
 from bacs.data.shifts import CORRUPTIBLE
-from bacs.data.streams import continual_names, gradual_names
+from bacs.data.streams import World, continual_names, gradual_names
 from bacs.errors import RecipeError
 from bacs.methods.catalogue import METHODS, PROTOCOLS
 from bacs.methods.settings import used
@@ -25,8 +27,8 @@ class Recipe:
 
     Shifts are named one by one (`shifts`), or by `data`, `corruptions` and `severities`; `published` reads the
     corrupted images from their published files instead of making them. `limit` takes the first images of each shift
-    only. Streams of several shifts are also scored in windows of `window` images. A table `[method.tent]` has settings
-    and epochs of that method alone.
+    only. Streams of several shifts are also scored in windows of `window` images; a table `[world.<name>]` is one whose
+    corruptions change on the way. A table `[method.tent]` has settings and epochs of that method alone.
     """
 
     methods: tuple[str, ...]
@@ -55,6 +57,7 @@ class Recipe:
     view: str = "mirrored"
     temperature: float | str | None = None
     method: dict[str, dict[str, Any]] = field(default_factory=dict)
+    world: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def shift_names(self) -> list[str]:
         """Every shift of the recipe, in its order."""
@@ -74,6 +77,11 @@ class Recipe:
             )
             for level in self.severities
         }
+
+    def worlds(self) -> dict[str, World]:
+        """The worlds of the recipe, by the name of their stream."""
+        made = {name: world_of(name, table, self.corruptions, self.seed) for name, table in self.world.items()}
+        return {f"{self.data}/world/{name}": world for name, world in made.items()}
 
     @property
     def version(self) -> str:
@@ -126,7 +134,7 @@ def parse(table: dict[str, Any]) -> Recipe:
     if "severities" in table and recipe.protocols == ("gradual",):
         raise RecipeError("severities must be left out for protocol 'gradual', which goes through all five")
     if "window" in table and not set(recipe.protocols) & set(STREAMED):
-        raise RecipeError(f"window belongs to the protocols {' and '.join(STREAMED)}, got {list(recipe.protocols)}")
+        raise RecipeError(f"window belongs to the protocols {', '.join(STREAMED)}, got {list(recipe.protocols)}")
     return recipe
 
 
@@ -145,6 +153,14 @@ def checked(recipe: Recipe) -> Recipe:
     for protocol in recipe.protocols:
         if protocol in STREAMED and recipe.data is None:
             raise RecipeError(f"protocol {protocol!r} belongs to 'data', whose corruptions it strings together")
+    if bool(recipe.world) != ("world" in recipe.protocols):
+        raise RecipeError("protocol 'world' and tables [world.<name>] must come together")
+    if recipe.world and recipe.published:
+        raise RecipeError("published must be left out for protocol 'world', whose images are made on the way")
+    for name in recipe.world:
+        if not re.fullmatch(r"[\w-]+", name):
+            raise RecipeError(f"the name of a world must be of letters, digits, _ and -, got {name!r}")
+    recipe.worlds()
     if recipe.data is not None:
         check_corrupted(recipe.data, recipe.corruptions, recipe.severities, published=recipe.published)
     for key, value in (("limit", recipe.limit), ("window", recipe.window)):

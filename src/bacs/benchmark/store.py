@@ -2,6 +2,7 @@
 
 sweep.json           the recipe as it was resolved, and the run
 records/<cell>.json  one a cell, written whole the moment it is finished
+streams/<cell>/      a long stream on its way, saved every so often; gone when it is finished
 working/             images and progress of the cells at work; gone at the end
 """
 
@@ -9,7 +10,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -43,6 +44,17 @@ class SweepManifest(TypedDict):
 
 def record_file(out: Path, cell: str) -> Path:
     return out / "records" / f"{cell}.json"
+
+
+def stream_folder(out: Path, cell: Cell) -> Path:
+    return out / "streams" / cell.id
+
+
+def forget_stream(out: Path, cell: Cell) -> None:
+    """Removes the state of a stream that has come to its end."""
+    shutil.rmtree(stream_folder(out, cell), ignore_errors=True)
+    with suppress(OSError):  # others are on their way
+        (out / "streams").rmdir()
 
 
 @contextmanager
@@ -160,6 +172,9 @@ def _compare_streams(out: Path, record: Mapping[str, Any], cell: Cell) -> None:
     _compare(out, f"window of {cell.shift}", record.get("window"), cell.window)
     for place, (there, here) in enumerate(zip_longest(record.get("sequence", []), cell.sequence), start=1):
         _compare(out, f"shift {place} of {cell.shift}", there, here)
+    if cell.world is not None:
+        for name, value in cell.identity()["world"].items():
+            _compare(out, f"{name} of {cell.shift}", record["world"].get(name), value)
 
 
 def _compare(out: Path, what: str, there: Any, here: Any) -> None:

@@ -68,6 +68,9 @@ def run_cells(
         check_shifts(todo, run, about["run"]["sha256"], root, download=download)
     with store.locked(out), store.working(out) as working:
         store.begin(out, about)
+        for cell in cells:
+            if cell.id in finished:  # and the sweep was killed before it could tidy up
+                store.forget_stream(out, cell)
         jobs = [
             CellJob(
                 cell,

@@ -12,7 +12,7 @@ from bacs.errors import unknown_name
 from bacs.objectives import Objective
 from bacs.parameters import SELECTIONS
 
-PROTOCOLS = ("offline", "online", "continual", "gradual")
+PROTOCOLS = ("offline", "online", "continual", "gradual", "world")
 BACKWARD = 2
 """Cost of the way back through a network, in forward passes."""
 

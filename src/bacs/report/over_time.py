@@ -22,7 +22,7 @@ from bacs.report.figures import (
     plain,
     text_of,
 )
-from bacs.report.names import counted, of_corruption, of_data
+from bacs.report.names import counted, of_corruption, of_data, slug
 from bacs.report.summary import stem
 from bacs.report.tables import Column, Line, Table, cell_of
 
@@ -39,6 +39,7 @@ class Window(NamedTuple):
     first: int
     images: int
     shift: str
+    severity: float | None  # the mean over the window, where it changes on the way
 
     @property
     def middle(self) -> float:
@@ -46,11 +47,13 @@ class Window(NamedTuple):
 
     @property
     def corruption(self) -> str:
-        return of_corruption(parts(self.shift)[1] or self.shift)
+        """What is met; of a world's segment that is no shift of one severity, its name."""
+        return of_corruption(parts(self.shift)[1] or self.shift.partition("/")[2] or self.shift)
 
     @property
-    def severity(self) -> int | None:
-        return parts(self.shift)[2]
+    def name(self) -> str:
+        """The corruption with its severity, where it has one."""
+        return self.corruption if self.severity is None else f"{self.corruption}, severity {self.severity:g}"
 
 
 def streams(comparison: Comparison) -> list[Shift]:
@@ -63,14 +66,16 @@ def scores_over_time(entry: Entry, shift: Shift) -> dict[Window, float]:
     found: dict[Window, list[float]] = {}
     for record in entry.records.get(shift.name, ()):
         for each in record.get("windows", ()):
-            window = Window(each["first"], each["images"], each["shift"])
+            severity = each.get("severity", parts(each["shift"])[2])
+            window = Window(each["first"], each["images"], each["shift"], severity)
             found.setdefault(window, []).append(each[entry.kind][SCORE])
     return {window: float(np.mean(values)) for window, values in sorted(found.items())}
 
 
 def name_of(comparison: Comparison, shift: Shift) -> str:
     """The stem of the files of one stream."""
-    level = f"-{shift.severity}" if len(streams(comparison)) > 1 else ""
+    own = shift.severity or slug(shift.name.rpartition("/")[2])
+    level = f"-{own}" if len(streams(comparison)) > 1 else ""
     return f"{stem(comparison)}-over-time{level}"
 
 
@@ -83,7 +88,7 @@ def caption(comparison: Comparison, shift: Shift) -> str:
         text += " Triangles on the axis: decisions, listed below."
     if len({window.severity for window in windows}) > 1:
         return f"{text} Thin lines: the next corruption begins. Below: its severity."
-    return f"{text} Thin lines: the next corruption begins, at severity {windows[0].severity}."
+    return f"{text} Thin lines: the next corruption begins, at severity {windows[0].severity or 0:g}."
 
 
 def windows_table(comparison: Comparison, shift: Shift) -> Table:
@@ -92,7 +97,7 @@ def windows_table(comparison: Comparison, shift: Shift) -> Table:
     scores = [scores_over_time(entry, shift) for entry in entries]
     lines = tuple(
         Line(
-            f"{window.first + 1}–{window.first + window.images}: {window.corruption}, severity {window.severity}",
+            f"{window.first + 1}–{window.first + window.images}: {window.name}",
             tuple(cell_of(SCORES[SCORE], own.get(window, np.nan)) for own in scores),
             block=window.corruption,
         )
