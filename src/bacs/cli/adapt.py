@@ -22,11 +22,16 @@ class Wishes:
     Args:
         run: A saved ensemble or stream, the folder of a training run, or a weight file together with --model, --mean
             and --std.
-        images: Folders, globs and pictures, or one .npy, .npz, .safetensors or .parquet file.
+        images: Folders, globs and pictures, or one .npy, .npz, .safetensors or .parquet file; with --state also -, for
+            paths from standard input, one a line.
         out: The table to write: .parquet, .csv or .jsonl.
         method: auto, which decides without labels how far to adapt, unless you say what adapts: nothing (vanilla),
             batch statistics (bn), or weights too.
         online: Follow the images in their order, in one pass; else adapt to all of them first.
+        state: Folder that keeps the stream (online): rows are written as they come, a batch of pictures is in memory
+            at a time, and the same command goes on after any end, kill -9 included. docs/streams.md has more.
+        save_every: Batches from one saved state to the next: what a kill makes it do again.
+        follow: Wait for more pictures to come into the folder (with state), until Ctrl-C or SIGTERM.
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         settings: TOML file with the settings of the method, such as the chosen.toml of bacs tune.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
@@ -78,6 +83,9 @@ class Wishes:
     out: Annotated[Path, takes("FILE")]
     method: Annotated[str | None, takes("|".join(METHODS))] = None
     online: Flag = False
+    state: Annotated[Path | None, takes("DIR")] = None
+    save_every: Annotated[int, takes("N")] = 50
+    follow: Flag = False
     save: Annotated[Path | None, takes("DIR")] = None
     settings: Annotated[Path | None, takes("FILE")] = None
     epochs: float = 1

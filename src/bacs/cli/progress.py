@@ -14,8 +14,8 @@ class Bars:
     def __init__(self, console: Console, progress: Progress) -> None:
         self._console, self._progress = console, progress
 
-    def step(self, name: str) -> Callable[[int, int], None]:
-        """Begins a step; what it returns hears how much was done, and of how much."""
+    def step(self, name: str) -> Callable[[int, int | None], None]:
+        """Begins a step; what it returns hears how much was done, and of how much, where that is known."""
         task = self._progress.add_task(name, total=None)
         if not self._console.is_terminal:
             self._console.print(f"{name} ...", highlight=False)

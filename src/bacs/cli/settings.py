@@ -9,14 +9,17 @@ from bacs.cli.adapt import Wishes
 from bacs.cli.source import check_save, method_for
 from bacs.control.auto import check_taken
 from bacs.engine.place import check_threads
+from bacs.ensemble import Ensemble
 from bacs.errors import RecipeError
 from bacs.inputs import check_batch_size, check_seed
 from bacs.methods import METHODS
 from bacs.methods.catalogue import find
 from bacs.methods.settings import AGREEMENT, NAMES, Settings, check_epochs
+from bacs.predictions.growing import check_growing
 from bacs.predictions.labels import check_source
 from bacs.predictions.writers import check_out
 from bacs.predictive import check_accuracy, check_coverage
+from bacs.writable import check_writable
 
 HERE = tuple(name for name in NAMES if name in Wishes.__dataclass_fields__)
 """Settings that have a flag."""
@@ -90,7 +93,8 @@ def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
     check_abstaining(w.coverage, w.accuracy, honest=honest)
     if w.labels is not None:
         check_source(w.labels)
-    check_out(w.out, overwrite=w.overwrite)
+    check_lasting(w)
+    check_out(w.out, overwrite=w.overwrite or w.state is not None)
     check_save(w.save, w.run, w.out, overwrite=w.overwrite)
 
 
@@ -103,6 +107,26 @@ def unused(w: Wishes, method: str, settings: Settings) -> str | None:
     if w.epochs != 1 and row.adapts is None and settings.statistics != "running":
         idle.append("epochs")
     return f"{', '.join(idle)}: method {method} does not use it" if idle else None
+
+
+def check_lasting(w: Wishes) -> None:
+    """Raises for wishes that a stream which is kept on its way cannot have, or that need one."""
+    if w.state is None:
+        for name, given in (("follow", w.follow), ("IMAGES -", "-" in w.images)):
+            if given:
+                raise ValueError(f"{name} needs online and state: a folder that keeps the stream on its way")
+        return
+    if not w.online:
+        raise ValueError("online must be given with state, which keeps a stream on its way")
+    if w.save_every < 1:
+        raise ValueError(f"save_every must be at least 1, got {w.save_every}")
+    if "-" in w.images and (len(w.images) > 1 or w.follow):
+        raise ValueError("IMAGES must be - alone, and without follow: standard input is read to its end")
+    for name, given in (("save", w.save), ("labels", w.labels), ("strict", w.strict)):
+        if given:
+            raise ValueError(f"{name} must be left out with state: rows are written as they come")
+    check_growing(w.out)
+    check_writable("state", w.state)
 
 
 def check_chosen(method: str, settings: Settings) -> None:
@@ -125,3 +149,9 @@ def check_abstaining(coverage: float | None, accuracy: float | None, *, honest: 
         raise ValueError(
             "accuracy needs probabilities that agreement made honest: method auto, or temperature agreement"
         )
+
+
+def check_accuracy_of(ensemble: Ensemble, accuracy: float | None) -> None:
+    """Raises where accuracy is asked for and cannot be estimated."""
+    if accuracy is not None and len(ensemble) < 2:
+        raise ValueError("accuracy must be left out for a single network: it has nobody to agree with")

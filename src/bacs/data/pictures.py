@@ -76,7 +76,7 @@ def pictures(
             array = parquet.read_arrays(path) if path.suffix == ".parquet" else arrays.read_inputs(path)
             array = array[:limit]
             return Pictures((array,) * max(1, len(preprocessings)), np.arange(len(array)), None)
-    fits = [_checked(fit) for fit in preprocessings or (None,)]
+    fits = [check_fit(fit) for fit in preprocessings or (None,)]
     found = find_all(sources)
     count = found.count if limit is None else min(limit, found.count)
     chosen = islice(found.pictures, count)
@@ -84,7 +84,8 @@ def pictures(
     return Pictures(*held, found.ignored)
 
 
-def _checked(preprocessing: Preprocessing | None) -> Preprocessing:
+def check_fit(preprocessing: Preprocessing | None) -> Preprocessing:
+    """The preprocessing, if pictures can be brought to it."""
     if preprocessing is None:
         raise ValueError(
             "pictures need a member with preprocessing: Member(..., preprocessing=bacs.Preprocessing(mean, std, size))"
@@ -98,7 +99,7 @@ def _hold(
     found: Iterable[Encoded], fits: Sequence[Preprocessing], *, strict: bool, on_picture: Callable[[int], Any]
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray, tuple[str, ...], tuple[Failure, ...]]:
     """Views, places, names and failures. Equal geometries share one view."""
-    distinct = list({_geometry(fit): fit for fit in fits}.values())
+    distinct = list({geometry(fit): fit for fit in fits}.values())
     kept: list[Encoded] = []
     failures: list[Failure] = []
     shapes: list[tuple[int, ...]] = []
@@ -107,7 +108,7 @@ def _hold(
         files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in distinct]
         pool = stack.enter_context(ThreadPoolExecutor(threads))
         for chunk in _chunks(found, 4 * threads):
-            for item, result in zip(chunk, pool.map(lambda item: _views(item, distinct), chunk), strict=True):
+            for item, result in zip(chunk, pool.map(lambda item: decode_views(item, distinct), chunk), strict=True):
                 on_picture(1)
                 if isinstance(result, Failure):
                     if strict:
@@ -125,17 +126,17 @@ def _hold(
                 else "there are no pictures"
             )
         maps = [np.memmap(file, np.uint8, "c", shape=(len(kept), *s)) for file, s in zip(files, shapes, strict=True)]
-    view = {_geometry(fit): pixels for fit, pixels in zip(distinct, maps, strict=True)}
+    view = {geometry(fit): pixels for fit, pixels in zip(distinct, maps, strict=True)}
     index, names = np.array([item.index for item in kept]), tuple(item.name for item in kept)
-    return tuple(view[_geometry(fit)] for fit in fits), index, names, tuple(failures)
+    return tuple(view[geometry(fit)] for fit in fits), index, names, tuple(failures)
 
 
-def _geometry(fit: Preprocessing) -> tuple[Any, ...]:
+def geometry(fit: Preprocessing) -> tuple[Any, ...]:
     """What decides about the pixels; mean, deviation and channel order come later."""
     return fit.size, fit.crop, fit.interpolation, len(fit.mean)
 
 
-def _views(item: Encoded, fits: Sequence[Preprocessing]) -> list[np.ndarray] | Failure:
+def decode_views(item: Encoded, fits: Sequence[Preprocessing]) -> list[np.ndarray] | Failure:
     """The picture's uint8 HWC pixels for each preprocessing."""
     try:
         decoded = {channels: decode(item.data, channels) for channels in {len(fit.mean) for fit in fits}}

@@ -39,7 +39,7 @@ def find_all(sources: Sequence[str | Path]) -> Source:
         listed, others = _listed(str(source), path)
         files |= dict.fromkeys(listed)
         ignored += others
-    return Source((Encoded(i, _text(file), file) for i, file in enumerate(files)), len(files), ignored)
+    return Source((Encoded(i, as_text(file), file) for i, file in enumerate(files)), len(files), ignored)
 
 
 def find(source: str | Path) -> Source:
@@ -51,13 +51,13 @@ def find(source: str | Path) -> Source:
     if path.suffix == ".parquet" and path.is_file():
         return Source(_rows(path), parquet.count(path))
     files, ignored = _listed(str(source), path)
-    return Source((Encoded(i, _text(file), file) for i, file in enumerate(files)), len(files), ignored)
+    return Source((Encoded(i, as_text(file), file) for i, file in enumerate(files)), len(files), ignored)
 
 
 def _listed(source: str, path: Path) -> tuple[list[Path], int]:
     """The files to decode in the order of their paths, and how many others a folder has."""
     if path.is_dir():
-        files, ignored = _below(path)
+        files, ignored = pictures_below(path)
         if not files:
             raise DataError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in it or below it")
         return files, ignored
@@ -72,7 +72,7 @@ def _listed(source: str, path: Path) -> tuple[list[Path], int]:
     return sorted(files), 0
 
 
-def _below(folder: Path) -> tuple[list[Path], int]:
+def pictures_below(folder: Path) -> tuple[list[Path], int]:
     """Pictures by their names, folders so named and folders that are closed to us included: decoding names those."""
     files, ignored, seen = [], 0, set()
 
@@ -101,9 +101,9 @@ def _looks_like_picture(path: Path) -> bool:
 
 def _rows(path: Path) -> Iterator[Encoded]:
     for index, row in enumerate(parquet.read_pictures(path)):
-        yield Encoded(index, row.path or f"{_text(path)} row {index}", row.data)
+        yield Encoded(index, row.path or f"{as_text(path)} row {index}", row.data)
 
 
-def _text(path: Path) -> str:
+def as_text(path: Path) -> str:
     """The path as text that every format can hold; bytes that are no UTF-8 are written as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -74,7 +74,7 @@ def _write_parquet(handle: BinaryIO, columns: Columns) -> None:
     pyarrow.parquet.write_table(pyarrow.table({name: column(values) for name, values in columns.items()}), handle)
 
 
-def _write_csv(handle: BinaryIO, columns: Columns) -> None:
+def _write_csv(handle: BinaryIO, columns: Columns, *, header: bool = True) -> None:
     """A list becomes a column for each of its places: probabilities_0, probabilities_1, ..."""
     flat = {}
     for name, values in columns.items():
@@ -84,13 +84,14 @@ def _write_csv(handle: BinaryIO, columns: Columns) -> None:
             flat[name] = values
     text = io.TextIOWrapper(handle, "utf-8", newline="")
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(flat)
+    if header:
+        lines.writerow(flat)
     for row in _rows(flat):
         lines.writerow([str(value).lower() if isinstance(value, bool) else value for value in row])
     text.detach()  # flushes, and leaves the handle open for its owner
 
 
-def _write_json_lines(handle: BinaryIO, columns: Columns) -> None:
+def _write_json_lines(handle: BinaryIO, columns: Columns, *, header: bool = True) -> None:
     for row in _rows(columns):
         line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False)
         handle.write(line.encode() + b"\n")
@@ -107,3 +108,5 @@ WRITERS: dict[str, Callable[[BinaryIO, Columns], None]] = {
     ".csv": _write_csv,
     ".jsonl": _write_json_lines,
 }
+APPENDERS: dict[str, Callable[..., None]] = {".csv": _write_csv, ".jsonl": _write_json_lines}
+"""Formats that can be written row by row; the first rows come with a header, where the format has one."""

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
+from bacs.cli.work.online import run_lasting
 from bacs.cli.progress import bars
-from bacs.cli.settings import check_wishes, method_of, settings_of, unused
+from bacs.cli.settings import check_accuracy_of, check_wishes, method_of, settings_of, unused
 from bacs.cli.source import batch_size_for, opened, unknown_size
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare, spread
@@ -36,6 +37,8 @@ def run(w: Wishes) -> int:
     check_wishes(w, method, settings)
     if w.threads is not None:
         torch.set_num_threads(w.threads)
+    if w.state is not None:
+        return run_lasting(w, method, settings)
     console = Console(stderr=True)
     try:
         given = settings
@@ -44,8 +47,7 @@ def run(w: Wishes) -> int:
         w = replace(w, batch_size=w.batch_size or batch_size_for(method, source))
         if isinstance(source, Stream):
             source.batch_size = w.batch_size
-        if w.accuracy is not None and len(ensemble) < 2:
-            raise ValueError("accuracy must be left out for a single network: it has nobody to agree with")
+        check_accuracy_of(ensemble, w.accuracy)
         for note in (unknown_size(w.run, ensemble), unused(w, method, given)):
             if note is not None:
                 print(note, file=sys.stderr)
