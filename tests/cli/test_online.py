@@ -357,7 +357,7 @@ def test_a_size_that_nobody_knows_is_said_before_anything_is_written(place, adap
     assert not Path("state").exists()
     code, _, err = adapt("photos", "--size", 12, 12, "--accuracy", 0.9)
     assert (code, "accuracy must be left out for a single network" in err) == (2, True)
-    assert adapt("photos", "--size", 12, 12)[0] == 1
+    assert adapt("photos", "--size", 12, 12)[0] == 3
 
 
 def test_dry_run_says_what_would_be_done(place, adapt):
