@@ -47,7 +47,8 @@ class Gathered:
 
     def add(self, images: Sequence[Tensor], labels: Tensor) -> None:
         """Takes images in, with the labels that they were given; the oldest of the most frequent label go."""
-        views = list(images[:1]) if all(view is images[0] for view in images) else list(images)
+        one_for_all = all(view is images[0] for view in images)
+        views = [view.clone() for view in (images[:1] if one_for_all else images)]  # a camera may use its buffer again
         if [view.shape[1:] for view in views] != [view.shape[1:] for view in self.views]:
             self.forget()  # pictures of another size do not fit into one batch
         self.views = [torch.cat(pair) for pair in zip(self.views, views, strict=True)] if self.views else views

@@ -50,6 +50,7 @@ class SavedStream(TypedDict):
     compile: NotRequired[bool]
     seed: NotRequired[int]
     batch_size: NotRequired[Count | None]
+    beside: NotRequired[dict[str, Any]]
     observed: NotRequired[Observed | None]
     history: NotRequired[list[Event]]
     recent: NotRequired[SavedRecent]

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
-from bacs.cli.work.online import run_lasting
 from bacs.cli.progress import bars
 from bacs.cli.settings import check_accuracy_of, check_wishes, method_of, settings_of, unused
 from bacs.cli.source import batch_size_for, opened, unknown_size
+from bacs.cli.work.online import run_lasting
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare, spread
 from bacs.engine import Place
