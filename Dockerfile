@@ -1,13 +1,14 @@
 # bacs serve as a plain user. docs/serve.md has the commands.
-# TORCH_INDEX may name an index of CPU builds of torch, as in the Makefile.
+# The image gets PyTorch's CPU build, since a build sees no GPU; --build-arg TORCH=default leaves the choice to pip.
 FROM python:3.11-slim
-ARG TORCH_INDEX=
+ARG TORCH=
 WORKDIR /opt/bacs
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY tools/install_torch.py ./tools/
 COPY src ./src
-# torch goes first and alone, so that no other requirement makes pip choose another build.
-RUN pip install --no-cache-dir --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' constraints.txt)" \
-    && pip install --no-cache-dir -c constraints.txt '.[serve]' \
+RUN export PIP_NO_CACHE_DIR=1 \
+    && python tools/install_torch.py torch \
+    && pip install -c constraints.txt '.[serve]' \
     && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin bacs \
     && install --directory --owner bacs /state
 USER bacs

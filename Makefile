@@ -1,11 +1,10 @@
 # Every target is complete on its own: the first one you call makes the virtual environment.
-# TORCH_INDEX may name an index of CPU builds of torch; empty means whatever index pip is set up with.
+# Without a GPU in sight it gets PyTorch's CPU build; TORCH=default leaves that to pip (tools/install_torch.py).
 PYTHON ?= python3
-TORCH_INDEX ?=
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
-INDEX_OPTION := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+INSTALL := install --quiet --disable-pip-version-check
+export TORCH
 
 .PHONY: help demo test test-slow test-vision bench check docs format clean
 
@@ -17,28 +16,34 @@ help:
 	@echo "make check    lint, format, types, import direction"
 	@echo "make docs     build the documentation as a site, into site/"
 	@echo "make format   let ruff rewrite what it can"
-	@echo "make clean    remove the virtual environment and caches"
+	@echo "make clean    remove the virtual environments and caches"
 
-# torch goes first and alone, so that no other requirement makes pip choose another build.
-$(READY): pyproject.toml constraints.txt
+# torch goes first, so that no other requirement makes pip choose another build. The package is built with the hatchling
+# of this environment, so that a changed pyproject.toml needs no network.
+$(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("bacs needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $(INDEX_OPTION) $$(grep '^torch==' constraints.txt)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python tools/install_torch.py torch
+	$(BIN)/pip $(INSTALL) -c constraints.txt hatchling editables
+	$(BIN)/pip $(INSTALL) -c constraints.txt --no-build-isolation -e '.[report]'
 	@touch $@
 
-demo: $(READY)
+$(VENV)/.test: $(VENV)/.demo
+	$(BIN)/pip $(INSTALL) -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.demo
 	$(BIN)/bacs demo
 
-test: $(READY)
+test: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "not slow"
 
-test-slow: $(READY)
+test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m slow
 
 # In an environment of its own, which sees the packages of the first: beside a CPU build of torch, torchvision from PyPI
 # cannot be imported without help, and torchmetrics imports it wherever it is installed.
-test-vision: $(READY)
+test-vision: $(VENV)/.test
 	$(PYTHON) -m venv $(VENV)-vision
 	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
 		echo "import site; site.addsitedir('$$($(BIN)/python -c "$$packages")')" \
@@ -47,10 +52,10 @@ test-vision: $(READY)
 	$(VENV)-vision/bin/python -m pytest -q tests/integration
 
 # PARTS names some of the parts, and may hold --quick; see `python -m benchmarks --help`.
-bench: $(READY)
+bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks $(PARTS) $(if $(RECORD),--record $(RECORD))
 
-check: $(READY)
+check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check
@@ -66,9 +71,9 @@ $(VENV)-docs/.ready: pyproject.toml constraints.txt
 docs: $(VENV)-docs/.ready
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict
 
-format: $(READY)
+format: $(VENV)/.test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(VENV)-vision $(VENV)-docs site .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* site .pytest_cache .ruff_cache
