@@ -4,14 +4,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := install --quiet --disable-pip-version-check
+QUICK := -q -m "not slow and not needs"
 export TORCH
 
-.PHONY: help demo test test-slow test-vision bench check docs format clean
+.PHONY: help demo test test-all bench check docs format clean
 
 help:
 	@echo "make demo     train a small ensemble, shift its test images, compare every method (3 minutes)"
-	@echo "make test     run the tests"
-	@echo "make test-vision  install timm, torchvision and transformers, run the tests with their models"
+	@echo "make test     run the tests that need nothing but Python, and say what they leave out"
+	@echo "make test-all install Ray, the vision libraries, Chromium and LaTeX, run every test"
 	@echo "make bench    measure speed and memory (fifty minutes on two quiet cores; RECORD=FILE.json keeps the figures)"
 	@echo "make check    lint, format, types, import direction"
 	@echo "make docs     build the documentation as a site, into site/"
@@ -32,24 +33,20 @@ $(VENV)/.test: $(VENV)/.demo
 	$(BIN)/pip $(INSTALL) -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
+$(VENV)/.test-all: $(VENV)/.test
+	$(PYTHON) tools/install_programs.py
+	$(BIN)/python tools/install_torch.py torchvision
+	$(BIN)/pip $(INSTALL) -c constraints.txt --no-build-isolation -e '.[dev,ray,vision]'
+	@touch $@
+
 demo: $(VENV)/.demo
 	$(BIN)/bacs demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest $(QUICK)
 
-test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m slow
-
-# In an environment of its own, which sees the packages of the first: beside a CPU build of torch, torchvision from PyPI
-# cannot be imported without help, and torchmetrics imports it wherever it is installed.
-test-vision: $(VENV)/.test
-	$(PYTHON) -m venv $(VENV)-vision
-	packages='import sysconfig; print(sysconfig.get_path("purelib"))'; \
-		echo "import site; site.addsitedir('$$($(BIN)/python -c "$$packages")')" \
-		> $$($(VENV)-vision/bin/python -c "$$packages")/first.pth
-	$(VENV)-vision/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[vision]'
-	$(VENV)-vision/bin/python -m pytest -q tests/integration
+test-all: $(VENV)/.test-all
+	$(BIN)/python -m pytest -q
 
 # PARTS names some of the parts, and may hold --quick; see `python -m benchmarks --help`.
 bench: $(VENV)/.test

@@ -5,13 +5,14 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from install_programs import find
+
+CHROMIUM = find("chromium")
 PATIENCE = 60  # seconds for an answer, on a machine that is busy with other things
 
 

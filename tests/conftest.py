@@ -1,12 +1,19 @@
 """Small ensembles that the tests share. One thread: results are then the same on every machine."""
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 
 import bacs
 from small import small_member
+from torchvision_operators import import_torchvision
+
+pytest_plugins = ["needs"]
 
 torch.set_num_threads(1)
+if find_spec("torchvision"):
+    import_torchvision()  # before torchmetrics does, and fails
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Sweeps on Ray: the same records as local processes, and every cell in spite of a lost worker and a lost machine."""
 
-import importlib.util
 import io
 import os
 import signal
@@ -19,9 +18,7 @@ from bacs.engine import Place
 from ray_nodes import raylet_of, two_nodes, working_children
 from tiny import scores_of
 
-HAS_RAY = importlib.util.find_spec("ray") is not None
-needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: pip install 'bacs[ray]'")
-pytestmark = [needs_ray, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.needs("ray"), pytest.mark.filterwarnings("ignore")]
 
 
 def quiet():

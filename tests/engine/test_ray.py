@@ -1,6 +1,5 @@
 """The Ray engine: against Ray itself where it is installed, and without it."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -11,9 +10,6 @@ import jobs
 
 from bacs import engine
 from bacs.errors import RunError
-
-HAS_RAY = importlib.util.find_spec("ray") is not None
-needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: pip install 'bacs[ray]'")
 
 
 def test_without_ray_the_error_says_how_to_get_it(monkeypatch):
@@ -36,7 +32,7 @@ def cluster():
     ray.shutdown()
 
 
-@needs_ray
+@pytest.mark.needs("ray")
 @pytest.mark.filterwarnings("ignore")
 def test_values_failures_and_lost_workers_are_as_on_local_processes(cluster, tmp_path):
     heard = []

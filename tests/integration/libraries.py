@@ -1,8 +1,4 @@
-"""The vision libraries as they are installed, and what every model of theirs must do with bacs."""
-
-import importlib
-import importlib.util
-import sys
+"""What every model of the vision libraries must do with bacs."""
 
 import pytest
 import torch
@@ -13,29 +9,6 @@ from bacs.posteriors import swag_diag
 from small import noisy_iterates
 
 IMAGES = 1.5 * torch.randn(10, 3, 32, 32, generator=torch.Generator().manual_seed(1)) + 0.5
-
-_declared = []  # torch forgets operators when their Library is collected
-
-
-def library(name):
-    """The module, or a skip that says how to get it.
-
-    torchvision from PyPI is built for CUDA and lacks two operators beside a CPU build of torch. They are declared,
-    never run: they find boxes, not classes.
-    """
-    if importlib.util.find_spec(name) is None:
-        pytest.skip(f"{name} is not installed: make test-vision", allow_module_level=True)
-    try:
-        return importlib.import_module(name)
-    except RuntimeError as error:
-        if "torchvision::nms does not exist" not in str(error):
-            raise
-    for half_imported in [module for module in sys.modules if module.split(".")[0] in ("torchvision", name)]:
-        del sys.modules[half_imported]
-    _declared.append(torch.library.Library("torchvision", "DEF"))
-    for operator in ("nms", "qnms"):
-        _declared[-1].define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return importlib.import_module(name)
 
 
 def built(build):

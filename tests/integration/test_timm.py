@@ -5,9 +5,17 @@ from PIL import Image
 
 import bacs
 from guide import snippet
-from integration.libraries import check_contract, library, smooth_picture
+from integration.libraries import check_contract, smooth_picture
 
-timm = library("timm")
+pytestmark = pytest.mark.needs("timm")
+
+
+@pytest.fixture(scope="module")
+def timm():
+    import timm
+
+    return timm
+
 
 MODELS = {
     "resnet10t": ({}, 28),
@@ -21,7 +29,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_a_model_by_name_comes_back_by_timms_own_function(name, tmp_path):
+def test_a_model_by_name_comes_back_by_timms_own_function(timm, name, tmp_path):
     arguments, norm_affine = MODELS[name]
     architecture = bacs.Architecture("timm:create_model", {"model_name": name, "num_classes": 5} | arguments)
     check_contract(
@@ -33,7 +41,7 @@ def test_a_model_by_name_comes_back_by_timms_own_function(name, tmp_path):
     )
 
 
-def test_preprocessing_comes_from_the_models_own_configuration():
+def test_preprocessing_comes_from_the_models_own_configuration(timm):
     model = timm.create_model("resnet18", num_classes=5)
     names = {"timm": timm, "bacs": bacs, "model": model}
     exec(snippet("resolve_data_config"), names)

@@ -1,13 +1,21 @@
 """Hugging Face classifiers: logits in an output object, and a mask beside the tokens."""
 
+import pytest
 import torch
 
-from integration.libraries import check_contract, library
+from integration.libraries import check_contract
 
-transformers = library("transformers")
+pytestmark = pytest.mark.needs("transformers")
 
 
-def test_an_image_classifier(tmp_path):
+@pytest.fixture(scope="module")
+def transformers():
+    import transformers
+
+    return transformers
+
+
+def test_an_image_classifier(transformers, tmp_path):
     config = transformers.ViTConfig(
         image_size=32,
         patch_size=8,
@@ -20,14 +28,14 @@ def test_an_image_classifier(tmp_path):
     check_contract(lambda: transformers.ViTForImageClassification(config), tmp_path / "run", norm_affine=6)
 
 
-def test_an_image_classifier_with_batch_norm(tmp_path):
+def test_an_image_classifier_with_batch_norm(transformers, tmp_path):
     config = transformers.ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=5, layer_type="basic"
     )
     check_contract(lambda: transformers.ResNetForImageClassification(config), tmp_path / "run", norm_affine=12)
 
 
-def test_a_text_classifier_whose_mask_is_made_of_its_tokens(tmp_path):
+def test_a_text_classifier_whose_mask_is_made_of_its_tokens(transformers, tmp_path):
     config = transformers.BertConfig(
         vocab_size=50,
         hidden_size=16,

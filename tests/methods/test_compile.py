@@ -1,7 +1,6 @@
 """`compile=True`: the same numbers, compiled once for all members, and a clear word where it cannot be done."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from small import small_member
 IMAGES = torch.randn(40, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")  # torch's own
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler (g++)")
+needs_compiler = pytest.mark.needs("g++")  # torch.compile calls it
 
 
 @pytest.fixture(params=["aot_eager", pytest.param("inductor", marks=needs_compiler)])

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -19,7 +18,6 @@ from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 from bacs.report.terminal import fitted, on_terminal, stack
 from sweep_records import make_records
 
-PDFLATEX = shutil.which("pdflatex")
 TABLE = Table(
     "name",
     "50 % of A_b & c",
@@ -84,12 +82,12 @@ def test_latex_rows_have_as_many_cells_as_columns(table):
         assert len(re.findall(r"(?<!\\)&", row)) + spans == len(table.columns), row
 
 
-@pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
+@pytest.mark.needs("pdflatex")
 def test_latex_compiles(tmp_path):
     tables = tables_of_a_sweep()
     head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
     (tmp_path / "tables.tex").write_text(head + "\n".join(map(latex, tables)) + "\\end{document}\n")
-    command = [PDFLATEX, "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
     assert len(tables) == 8

@@ -7,11 +7,11 @@ import pytest
 
 from bacs.report.records import read
 from bacs.report.write import write
-from chromium import CHROMIUM, Page
+from chromium import Page
 from sweep_records import make_record, write_sweep
 
 VOID = {"meta", "link", "input", "br"}
-in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+in_chromium = pytest.mark.needs("chromium")
 
 
 @pytest.fixture(scope="module")

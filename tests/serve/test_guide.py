@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def test_the_commands_are_found():
     assert len(COMMANDS) == 14
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.needs("curl")
 @pytest.mark.parametrize(("page", "command"), COMMANDS)
 def test_the_command_works(page, command, running):
     words = shlex.split(command.replace("127.0.0.1:8000", f"127.0.0.1:{running.port}"), comments=True)

@@ -6,10 +6,10 @@ import pytest
 
 import bacs
 from bacs.serve.page import read_asset
-from chromium import CHROMIUM, Page
+from chromium import Page
 from serving import TOKEN, Running, pixels, served_ensemble
 
-in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+in_chromium = pytest.mark.needs("chromium")
 CONNECTED = "document.getElementById('state').textContent !== 'connecting'"
 
 
