@@ -3,16 +3,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := $(VENV)-lowest
 INSTALL := install --quiet --disable-pip-version-check
 QUICK := -q -m "not slow and not needs"
 export TORCH
 
-.PHONY: help demo test test-all bench check docs format clean
+.PHONY: help demo test test-all test-lowest test-pythons bench check docs format clean
 
 help:
 	@echo "make demo     train a small ensemble, shift its test images, compare every method (3 minutes)"
 	@echo "make test     run the tests that need nothing but Python, and say what they leave out"
 	@echo "make test-all install Ray, the vision libraries, Chromium and LaTeX, run every test"
+	@echo "make test-lowest   run the tests with the oldest versions that pyproject.toml promises"
+	@echo "make test-pythons  run the tests with each Python from 3.11 to 3.13 that is on this machine"
 	@echo "make bench    measure speed and memory (fifty minutes on two quiet cores; RECORD=FILE.json keeps the figures)"
 	@echo "make check    lint, format, types, import direction"
 	@echo "make docs     build the documentation as a site, into site/"
@@ -47,6 +50,24 @@ test: $(VENV)/.test
 
 test-all: $(VENV)/.test-all
 	$(BIN)/python -m pytest -q
+
+# The oldest versions of what users install; the tools of the tests are the newest that go with them. Old libraries use
+# what newer ones call deprecated.
+test-lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip $(INSTALL) uv
+	$(LOWEST)/bin/uv pip compile --quiet --python $(LOWEST)/bin/python --resolution lowest-direct pyproject.toml \
+		--extra report --extra parquet --extra serve --output-file $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python tools/install_torch.py torch $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/pip $(INSTALL) -c $(LOWEST)/constraints.txt -e '.[dev]'
+	$(LOWEST)/bin/python -m pytest $(QUICK) -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
+
+test-pythons:
+	@for version in 3.11 3.12 3.13; do \
+		if python$$version --version > /dev/null 2>&1; then \
+			$(MAKE) test PYTHON=python$$version VENV=$(VENV)-$$version || exit 1; \
+		else echo "python$$version is not on this machine: not tested"; fi; \
+	done
 
 # PARTS names some of the parts, and may hold --quick; see `python -m benchmarks --help`.
 bench: $(VENV)/.test
