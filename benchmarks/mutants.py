@@ -217,9 +217,11 @@ MUTANTS = [
     Mutant("control/choose.py", "if batch_weight == 0:", "if batch_weight == 1:"),
     Mutant("control/auto.py", "torch.lerp(theirs.to(own), own, part)", "torch.lerp(own, theirs.to(own), part)"),
     Mutant("control/auto.py", "if better > 0:", "if better > -1:"),
-    Mutant("control/watch.py", "if abs(jump) > SURPRISE:", "if jump > SURPRISE:"),
-    Mutant("control/watch.py", "if better < -error:", "if better < -9:"),
-    Mutant("control/watch.py", "spread / len(before) + spread / len(agreement)", "spread + spread"),
+    Mutant(
+        "control/watch.py", "gain is not None and gain.better < -gain.error:", "gain is not None and gain.better < -9:"
+    ),
+    Mutant("control/signals.py", "if abs(float(jumps[place])) <= SURPRISE:", "if float(jumps[place]) <= SURPRISE:"),
+    Mutant("control/signals.py", "(spread * (1 + 1 / count)).sqrt()", "(spread * (1 + 1 / count))"),
     # how far
     Mutant("methods/moved.py", "(deviation.square() / variance).sum()", "(deviation.square() / variance.sqrt()).sum()"),
     Mutant("methods/moved.py", "math.sqrt(total / count)", "math.sqrt(total)"),
