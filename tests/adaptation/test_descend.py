@@ -170,3 +170,17 @@ def test_while_a_cuda_graph_is_recorded_a_step_reads_nothing_back(monkeypatch, i
 
 def to_meta(part):
     return {name: value.to("meta") for name, value in part.items()} if isinstance(part, dict) else part
+
+
+def test_momentum_is_the_decay_of_adams_mean_gradient():
+    model = small_model()
+    one = mover(model, optimizer="adam", momentum=0.6)
+    generator = torch.Generator().manual_seed(0)
+    gradients = []
+    for _ in range(2):
+        batch = torch.randn(8, 3, 12, 12, generator=generator)
+        gradients.append(hand_written_entropy_gradient(model, batch, ["head.bias"])["head.bias"])
+        take_step(one, batch)
+    memory = one.descent.optimizer.state[dict(model.named_parameters())["head.bias"]]
+    expected = 0.6 * 0.4 * gradients[0] + 0.4 * gradients[1]
+    torch.testing.assert_close(memory["exp_avg"], expected, atol=1e-6, rtol=1e-3)

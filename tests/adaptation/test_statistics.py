@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from bacs.adaptation.statistics import BATCH, SOURCE, accumulate, use, using
+from bacs.adaptation.statistics import BATCH, SOURCE, Statistics, accumulate, use, using
 
 
 def network():
@@ -68,3 +68,11 @@ def test_accumulated_statistics_are_the_average_over_images_of_unequal_batches()
     torch.testing.assert_close(model[1].running_var, variance)
     assert model[1].momentum == 0.1
     assert not model[1].training
+
+
+def test_torch_does_alone_what_is_no_mixture():
+    assert not SOURCE.mixes
+    assert not BATCH.mixes
+    assert Statistics(0.3).mixes
+    assert Statistics(1.0, "running").mixes  # the batch's own, which the averages must follow
+    assert not Statistics(0.0, "running").mixes
