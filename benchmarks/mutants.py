@@ -44,7 +44,7 @@ TESTS = {
     "adaptation/statistics.py": ["tests/adaptation/test_statistics.py"],
     "adaptation/views.py": ["tests/adaptation/test_views.py"],
     "adaptation/loop.py": ["tests/methods/test_methods.py", "tests/methods/test_stream.py"],
-    "adaptation/forward.py": ["tests/test_ensemble.py", "tests/methods/test_methods.py"],
+    "adaptation/forward.py": ["tests/test_temperature.py", "tests/test_ensemble.py"],
     "posteriors": ["tests/posteriors"],
     "control": ["tests/control"],
     "methods/moved.py": ["tests/test_predictions.py", "tests/methods/test_stream.py"],
