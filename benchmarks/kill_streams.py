@@ -83,7 +83,7 @@ class Online:
         words = ["adapt", self.place / "run", self.place / "pictures", "--online", "--state", out / "state"]
         words += ["--out", out / "rows.csv", "--batch-size", 8, "--save-every", self.options.save_every]
         words += ["--method", self.options.method]
-        return 0 if cli.main(list(map(str, words))) in (0, 1) else 1  # 1: pictures were skipped
+        return 0 if cli.main(list(map(str, words))) in (0, 3) else 1  # 3: pictures were skipped
 
     def progress(self, out):
         file = out / "rows.csv"

@@ -1,7 +1,6 @@
 """`bacs adapt --engine ray` on two nodes of this machine: the rows of the local run, in spite of a lost node."""
 
 import csv
-import importlib.util
 import os
 import signal
 import sys
@@ -18,8 +17,7 @@ from bacs.cli.progress import Bars
 from ray_nodes import raylet_of, two_nodes, working_children
 from small import small_member
 
-HAS_RAY = importlib.util.find_spec("ray") is not None
-needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed: pip install 'bacs[ray]'")
+needs_ray = pytest.mark.needs("ray")
 SIZED = bacs.Preprocessing((0.5,) * 3, (0.25,) * 3, size=(12, 12))
 COUNT = 1000
 
