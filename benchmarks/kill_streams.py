@@ -33,7 +33,7 @@ from bacs.parameters import read
 from bacs.posteriors import swag_diag
 
 FORK = multiprocessing.get_context("fork")  # this process only forks and waits: no thread of torch is running yet
-CLOCK = ("seconds", "images_per_second")
+CLOCK = ("seconds", "images_per_second", "sha256")  # and the checksum, which is of these too
 WORLD = {
     "data": "fashion-mnist-part-c",
     "corruptions": ["gaussian_noise", "fog"],

@@ -411,7 +411,7 @@ def test_the_snippets_of_the_guide_run(tmp_path, monkeypatch, images):
 def test_the_table_of_few_classes_is_the_records():
     root = Path(__file__).parents[1]
     records = json.loads((root / "results" / "adapt" / "few_classes.json").read_text())["records"]
-    guide = (root / "docs" / "adapt.md").read_text()
+    guide = (root / "docs" / "measurements" / "adapt.md").read_text()
     assert len(records) == 25
     for name, record in records.items():
         shown = re.search(rf"^\| {re.escape(name)} \|(.*)\|$", guide, re.MULTILINE)

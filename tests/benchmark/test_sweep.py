@@ -100,7 +100,7 @@ def test_a_record_says_where_it_comes_from(swept, run_folder):
     _, out, _ = swept
     record = by_cell(out)["fashion-mnist-part-c.fog.5--bacs--offline--2"]
     assert (record["data"], record["corruption"], record["severity"]) == ("fashion-mnist-part-c", "fog", 5)
-    assert (record["seed"], record["limit"], record["error"], record["format"]) == (3, 48, None, 1)
+    assert (record["seed"], record["limit"], record["error"], record["format"]) == (3, 48, None, 2)
     assert record["settings"]["learning_rate"] == 0.01
     assert record["class_names"][0] == "T-shirt/top"
     assert record["run"] == {"sha256": source.describe(run_folder)["sha256"], "members": 2, "name": "tiny"}
