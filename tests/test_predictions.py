@@ -380,6 +380,26 @@ class TestSummary:
                 assert images % size == 0 or images % size >= size - images / size
                 assert size <= 32
 
+    @pytest.mark.parametrize(
+        ("order", "method", "in_order", "said"),
+        [
+            ("sorted", "bn", True, True),
+            ("mixed", "bn", True, False),
+            ("sorted", "bn", False, False),
+            ("sorted", "vanilla", True, False),
+            ("sorted", "auto", True, False),
+        ],
+    )
+    def test_classes_in_runs_are_said_of_a_stream(self, ensemble, order, method, in_order, said):
+        labels = torch.arange(5).repeat_interleave(64)
+        if order == "mixed":
+            labels = labels[torch.randperm(320, generator=torch.Generator().manual_seed(0))]
+        rows = torch.nn.functional.one_hot(labels, 5).double() * 0.9 + 0.02
+        made = average([rows] * 3)
+        how = {"method": method, "batch_size": 64, "in_order": in_order}
+        warnings = summarise(ensemble, made, made, [None] * 3, **how).warnings
+        assert any("classes come in runs: 1.0 in a batch" in warning for warning in warnings) == said
+
     def test_a_model_without_batch_norm_is_said_once(self, images):
         model = nn.Sequential(nn.Flatten(), nn.LayerNorm(432), nn.Linear(432, 5))
         members = [bacs.Member(model, flat.init(read(model)))] * 3

@@ -14,6 +14,8 @@ from bacs.predictive import Predictive
 
 FEW = 32
 """Batch statistics of fewer images than this are noise enough to be said."""
+RUNS = 0.7
+"""Classes in a batch, as a part of those in a shuffled one, below which they come in runs: as in `control`."""
 FAR = 5.0
 """Posterior standard deviations, of which draws have 1. On noisy CIFAR-10 images, networks that moved by 3.4 were as
 right as before, and those that moved by 6.5 had lost two fifths of it."""
@@ -71,11 +73,13 @@ def summarise(
     batch_size: int,
     batch_weight: float | None = None,
     honest: bool = False,
+    in_order: bool = False,
 ) -> Summary:
     """The summary of one adaptation of `ensemble`, from the predictions before and after it.
 
     `batch_weight` is the share of the batch in batch norm's statistics, the method's own if None; `honest` says that
-    the temperature of the predictions is by agreement, so that accuracy can be estimated.
+    the temperature of the predictions is by agreement, so that accuracy can be estimated; `in_order` that batches are
+    of neighbouring images, as they are online.
     """
     weight = METHODS[method].batch_weight if batch_weight is None else batch_weight
     width = before.probabilities.shape[1]
@@ -95,6 +99,7 @@ def summarise(
         *_far(moved),
         *_spread(first, second),
         *(_small_batches(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
+        *(_runs(before.probabilities.argmax(dim=1).numpy(), batch_size) if weight > 0 and in_order else ()),
     ]
     if METHODS[method].chooses:  # which has seen to these
         warnings = []
@@ -175,6 +180,22 @@ def _spread(before: Figures, after: Figures) -> list[str]:
         f"predictions spread from {before.effective_classes:.1f} effective classes to {after.effective_classes:.1f} "
         "and became less sure: if the images are of few classes, batch statistics do harm, use method vanilla; if they "
         "are not of the size that the model was trained at, size mends it"
+    ]
+
+
+def _runs(labels: np.ndarray, batch_size: int) -> list[str]:
+    """Images sorted by class, or in runs: neighbours share one far more often than in a shuffled order."""
+
+    def classes_per_batch(ordered: np.ndarray) -> float:
+        batches = [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
+        return float(np.mean([_spread_of(np.bincount(batch).tolist()) for batch in batches]))
+
+    found, mixed = classes_per_batch(labels), classes_per_batch(np.random.default_rng(0).permutation(labels))
+    if found >= RUNS * mixed:
+        return []
+    return [
+        f"classes come in runs: {found:.1f} in a batch, of {mixed:.1f} if they were mixed. Batch statistics take that "
+        "for a shift and do harm; method auto sees to it, or shuffle the images"
     ]
 
 

@@ -150,7 +150,7 @@ def tell(
     predicting = w.predict_batch_size or w.batch_size
     assert predicting is not None
     how: dict[str, Any] = {"method": method, "batch_size": predicting, "batch_weight": chosen.batch_weight}
-    summary = summarise(ensemble, outcome.before, outcome.after, moved, **how, honest=honest)
+    summary = summarise(ensemble, outcome.before, outcome.after, moved, **how, honest=honest, in_order=w.online)
     reasons, warmth = decisions(outcome.adapted), outcome.adapted.temperature
     protocol = "online" if w.online else "offline"
     if w.json:
