@@ -145,13 +145,15 @@ def claims(records: dict[str, dict]) -> list[str]:
         for r in records.values()
         if r["auto"]["estimate"]
     ]
-    nll = {m: np.mean([r["scores"][m]["nll"] for r in records.values()]) for m in METHODS}
+    mean = {s: {m: np.mean([r["scores"][m][s] for r in records.values()]) for m in METHODS} for s in ("nll", "ece")}
+    nll, ece = mean["nll"], mean["ece"]
     return [
         f"- worst against vanilla {below.min():+.1f} points ({(below < -1).sum()} situations below by more than 1), "
         f"mean {below.mean():+.1f}",
         "- against the best of vanilla, BN and BACS in each situation: "
         f"{100 * (accuracy['auto'] - best_fixed).mean():+.1f} points in the mean",
         f"- NLL {nll['auto']:.3f}: {nll['auto'] / nll['vanilla']:.2f} of vanilla's, BN's is {nll['bn']:.3f}",
+        f"- ECE {ece['auto']:.3f}, vanilla's {ece['vanilla']:.3f}, BN's {ece['bn']:.3f}",
         f"- estimated accuracy is off by {100 * np.mean(off):.1f} points in the mean, by more than 4 in "
         f"{np.mean(np.array(off) > 0.04) * 100:.0f} % of the situations",
     ]
