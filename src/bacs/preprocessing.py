@@ -124,6 +124,13 @@ class Preprocessing:
         return cls(**values)
 
 
+def geometry(preprocessing: Preprocessing | None) -> tuple[Any, ...]:
+    """What decides about a picture's pixels; mean, deviation and channel order come later."""
+    if preprocessing is None:
+        return ()
+    return preprocessing.size, preprocessing.crop, preprocessing.interpolation, len(preprocessing.mean)
+
+
 def resized(
     picture: Image.Image, size: tuple[int, int], crop: float | None, interpolation: str = "bilinear"
 ) -> Image.Image:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from bacs.errors import DataError, one_line
+from bacs.data.decode import decode_file
+from bacs.errors import DataError
 from bacs.preprocessing import resized
 
 EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".gif", ".jfif", ".pgm")
@@ -62,26 +62,12 @@ class FolderImages:
     def _decode(self, index: int) -> np.ndarray:
         path = self.files[index]
         height, width = self.size
-        image = read_image(path)
+        image = decode_file(path)
         if self.crop is not None:
             image = resized(image, self.size, self.crop, "bicubic")
         if image.size != (width, height):
             raise DataError(f"{path}: {image.width} x {image.height} pixels, expected {width} x {height}")
         return np.array(image)  # a copy: torch warns about arrays that must not be written to
-
-
-def read_image(path: Path) -> Image.Image:
-    """One file as RGB."""
-    try:
-        with Image.open(path) as image:
-            if image.mode != "RGB":
-                return image.convert("RGB")
-            image.load()
-            return image  # without the copy that converting makes
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is missing") from error
-    except Exception as error:  # damaged files make Pillow's decoders raise whatever they like
-        raise DataError(f"{path}: damaged or not an image ({one_line(error)})") from error
 
 
 def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from bacs.data import classes, imagenet, shipped
 from bacs.data.corrupted import PUBLISHED_COPIES, load_copy, parse_cell
-from bacs.data.folder import CENTRAL_CROP, FolderImages, check_depth, label_files, list_images, read_image
+from bacs.data.decode import decode_file
+from bacs.data.folder import CENTRAL_CROP, FolderImages, check_depth, label_files, list_images
 from bacs.data.formats import arrays
 from bacs.data.image_set import ImageSet, checked_labels
 from bacs.data.locate import data_root, locate_files
@@ -75,7 +76,7 @@ def load_path(path: Path, split: str, size: int | None) -> ImageSet:
         files, names = list_images(path)
         check_depth(path)
         if size is None:
-            first = read_image(files[0])
+            first = decode_file(files[0])
             images = FolderImages(files, (first.height, first.width))
         else:
             images = FolderImages(files, (size, size), CENTRAL_CROP)

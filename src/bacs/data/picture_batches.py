@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bacs.data.pictures import Failure, check_fit, decode_views, geometry
+from bacs.data.pictures import Failure, check_fit, decode_or_fail
 from bacs.data.sources import Encoded
 from bacs.inputs import next_batch_size
-from bacs.preprocessing import Preprocessing
+from bacs.preprocessing import Preprocessing, geometry
 
 
 class PictureBatch(NamedTuple):
@@ -39,7 +39,7 @@ def picture_batches(
     """
     fits = check_fits(preprocessings)
     distinct = {geometry(fit): fit for fit in fits}
-    decode = partial(decode_views, fits=list(distinct.values()))
+    decode = partial(decode_or_fail, fits=list(distinct.values()))
     source, ahead = iter(arriving), 2 if ends else 0
     ready: list[tuple[Encoded, list[np.ndarray]]] = []
     failures: list[tuple[int, Failure]] = []

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bacs.data.decode import MODES, decode
+from bacs.data.decode import MODES, decode_views
 from bacs.data.formats import arrays, parquet
 from bacs.data.sources import Encoded, find_all
 from bacs.errors import DataError
-from bacs.preprocessing import Preprocessing
+from bacs.preprocessing import Preprocessing, geometry
 
 
 class Failure(NamedTuple):
@@ -108,7 +108,7 @@ def _hold(
         files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in distinct]
         pool = stack.enter_context(ThreadPoolExecutor(threads))
         for chunk in _chunks(found, 4 * threads):
-            for item, result in zip(chunk, pool.map(lambda item: decode_views(item, distinct), chunk), strict=True):
+            for item, result in zip(chunk, pool.map(lambda item: decode_or_fail(item, distinct), chunk), strict=True):
                 on_picture(1)
                 if isinstance(result, Failure):
                     if strict:
@@ -131,19 +131,12 @@ def _hold(
     return tuple(view[geometry(fit)] for fit in fits), index, names, tuple(failures)
 
 
-def geometry(fit: Preprocessing) -> tuple[Any, ...]:
-    """What decides about the pixels; mean, deviation and channel order come later."""
-    return fit.size, fit.crop, fit.interpolation, len(fit.mean)
-
-
-def decode_views(item: Encoded, fits: Sequence[Preprocessing]) -> list[np.ndarray] | Failure:
-    """The picture's uint8 HWC pixels for each preprocessing."""
+def decode_or_fail(item: Encoded, fits: Sequence[Preprocessing]) -> list[np.ndarray] | Failure:
+    """The picture for each preprocessing, or why there is none."""
     try:
-        decoded = {channels: decode(item.data, channels) for channels in {len(fit.mean) for fit in fits}}
+        return decode_views(item.data, fits)
     except DataError as error:
         return Failure(item.name, str(error))
-    pictures = [fit.fitted(decoded[len(fit.mean)]) for fit in fits]
-    return [np.asarray(picture).reshape(picture.height, picture.width, -1) for picture in pictures]
 
 
 def _chunks(items: Iterable[Encoded], size: int) -> Iterator[list[Encoded]]:

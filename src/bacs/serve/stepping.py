@@ -11,7 +11,7 @@ from bacs.errors import DivergenceError
 from bacs.inputs import PerMember
 from bacs.methods import Stream
 from bacs.predictive import Predictive, average
-from bacs.preprocessing import Preprocessing
+from bacs.preprocessing import geometry
 from bacs.serve.queue import Views
 from bacs.threads import Threads, safe
 
@@ -19,11 +19,6 @@ Geometry = tuple[object, ...]
 
 MISFIT = "the model does not take images of this shape and type"
 UNANSWERABLE = "the model has no finite prediction for these images"
-
-
-def geometry(fit: Preprocessing | None) -> Geometry:
-    """What decides about a picture's pixels; mean, deviation and channel order come later."""
-    return () if fit is None else (fit.size, fit.crop, fit.interpolation, len(fit.mean))
 
 
 def geometries(ensemble: Ensemble) -> list[Geometry]:
