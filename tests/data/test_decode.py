@@ -1,4 +1,4 @@
-"""Every reader of pictures shows the same pixels: a folder as a data set, a folder to adapt to, a table, the service."""
+"""Every reader of pictures shows the same pixels: a data set, a folder to adapt to, a Parquet file, the service."""
 
 import io
 import math

@@ -15,7 +15,7 @@ import numpy as np
 
 from bacs import locks
 from bacs.benchmark.cell import slug
-from bacs.data import Shift
+from bacs.data import ImageSet
 from bacs.data.image_set import Images
 from bacs.errors import DataError
 
@@ -26,7 +26,7 @@ def folder(working: Path, shift: str) -> Path:
     return working / "images" / slug(shift)
 
 
-def shared(folder: Path, make: Callable[[], Shift]) -> Shift:
+def shared(folder: Path, make: Callable[[], ImageSet]) -> ImageSet:
     """The shift stored in `folder`; the first to ask makes it, the others wait."""
     if not folder.exists():
         with locks.locked(folder.with_name(f"{folder.name}.lock"), f"{folder} is being made", wait=True):
@@ -34,7 +34,7 @@ def shared(folder: Path, make: Callable[[], Shift]) -> Shift:
                 _write(make(), folder)
     about = json.loads((folder / "about.json").read_text())
     mask = about["class_mask"]
-    return Shift(
+    return ImageSet(
         about["name"],
         np.load(folder / "images.npy", mmap_mode="r"),
         np.load(folder / "labels.npy"),
@@ -43,7 +43,7 @@ def shared(folder: Path, make: Callable[[], Shift]) -> Shift:
     )
 
 
-def _write(shift: Shift, folder: Path) -> None:
+def _write(shift: ImageSet, folder: Path) -> None:
     if shift.labels is None:
         raise DataError(f"{shift.name} has no labels: there is nothing to score by")
     part = folder.with_name(f".{folder.name}.{uuid4().hex}")

@@ -4,7 +4,7 @@ from bacs.data.folder import FolderImages
 from bacs.data.image_set import Images, ImageSet
 from bacs.data.load import load
 from bacs.data.pictures import Pictures, pictures
-from bacs.data.shifts import Shift, shift
+from bacs.data.shifts import shift
 from bacs.data.streams import (
     Segment,
     StreamBatch,
@@ -27,7 +27,6 @@ __all__ = [
     "Images",
     "Pictures",
     "Segment",
-    "Shift",
     "StreamBatch",
     "World",
     "WorldBatch",

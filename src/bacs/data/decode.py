@@ -1,4 +1,4 @@
-"""One encoded picture, from a file or from bytes, as upright 8-bit grey or RGB. Whatever reads pictures reads them here."""
+"""One encoded picture, of a file or of bytes, as upright 8-bit grey or RGB: every reader of pictures ends here."""
 
 import io
 import os

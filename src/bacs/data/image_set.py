@@ -1,6 +1,6 @@
 """What every loader returns: images that stay uint8 until a batch is made, and what is known about them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,7 +28,7 @@ class Images(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """A loaded data set.
+    """A data set, or a shift to adapt to: then `labels` are for scoring alone.
 
     `labels` is None where none are known. `class_mask` marks the classes that may occur when they are fewer
     than the classifier's outputs (ImageNet-R: 200 of 1,000).
@@ -56,13 +56,7 @@ def first(image_set: ImageSet, limit: int | None) -> ImageSet:
     if limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")
     labels = None if image_set.labels is None else image_set.labels[:limit]
-    return ImageSet(
-        name=image_set.name,
-        images=first_images(image_set.images, limit),
-        labels=labels,
-        classes=image_set.classes,
-        class_mask=image_set.class_mask,
-    )
+    return replace(image_set, images=first_images(image_set.images, limit), labels=labels)
 
 
 def checked_labels(labels: np.ndarray, count: int, classes: int, source: object) -> Labels:

@@ -1,13 +1,13 @@
 """`shift`: test images away from what a model was trained on, by name."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from bacs.data import classes
 from bacs.data.corrupted import PUBLISHED_COPIES, corrupt_images, load_copy, parse_cell
-from bacs.data.image_set import ClassMask, Images, ImageSet, Labels, first
+from bacs.data.image_set import ImageSet, first
 from bacs.data.load import NAMES, in_cifar10_order, load
 from bacs.data.locate import data_root
 from bacs.data.resize import resize, to_rgb
@@ -20,20 +20,6 @@ CORRUPTIBLE = (
 _CORRUPTIBLE_C = tuple(f"{name}-c" for name in CORRUPTIBLE)
 
 
-@dataclass(frozen=True, eq=False)
-class Shift:
-    """Images to adapt to; `labels` are for scoring alone, `class_mask` marks the classes that may occur."""
-
-    name: str
-    images: Images
-    labels: Labels | None
-    classes: tuple[str, ...]
-    class_mask: ClassMask | None = None
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-
 def shift(
     name: str,
     *,
@@ -42,7 +28,7 @@ def shift(
     seed: int = 0,
     limit: int | None = None,
     download: bool = False,
-) -> Shift:
+) -> ImageSet:
     """The shift called `name`, its first `limit` images.
 
     - "cifar10-c/fog/5": corrupted here from the clean test set, with `seed`; also "imagenet-c/...", "svhn-c/..."
@@ -57,7 +43,7 @@ def shift(
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")
     found = _find(name, source, data_root(data_dir), seed, limit, download)
-    return Shift(name, found.images, found.labels, found.classes, found.class_mask)
+    return replace(found, name=name)
 
 
 def _find(name: str, source: str | None, root: Path, seed: int, limit: int | None, download: bool) -> ImageSet:
