@@ -32,7 +32,7 @@ from bacs.benchmark.source import describe
 from bacs.cli.info import described
 from bacs.data.download import unpack
 from bacs.errors import BacsError
-from bacs.json_files import SEAL, sealed
+from bacs.files import SEAL, seal
 from bacs.parameters import read as read_parameters
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
 from bacs.predictions.labels import read_truth
@@ -91,7 +91,7 @@ def damage_manifest(data, rng):
     table.pop(SEAL, None)
     for _ in range(rng.randint(1, 2)):
         table = damage_value(table, rng)
-    return json.dumps(sealed(table) if isinstance(table, dict) else table).encode()
+    return json.dumps(seal(table) if isinstance(table, dict) else table).encode()
 
 
 def damage_old_manifest(data, rng):
@@ -121,7 +121,7 @@ def damage_tensors(place, name, rng):
     data = save_tensors({each: value.contiguous() for each, value in tensors.items()})
     entry |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     manifest.pop(SEAL)
-    return {place / entry["file"]: data, place / "bacs.json": json.dumps(sealed(manifest)).encode()}
+    return {place / entry["file"]: data, place / "bacs.json": json.dumps(seal(manifest)).encode()}
 
 
 def iterates(model, count=4):

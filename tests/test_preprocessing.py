@@ -11,7 +11,7 @@ from PIL import Image
 
 import bacs
 from bacs.errors import CheckpointError
-from bacs.json_files import sealed
+from bacs.files import seal
 from bacs.preprocessing import Preprocessing
 from bacs.training.fit import preprocessing_of
 from bacs.training.recipe import read as read_recipe
@@ -131,7 +131,7 @@ def test_a_checkpoint_that_asks_for_what_is_unknown_is_refused(tmp_path):
     bacs.Ensemble([replace(small_member(), preprocessing=Preprocessing(**IMAGENET))]).save(tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "bacs.json").read_text().replace('"channel_order"', '"colour_space"'))
     del manifest["sha256"]
-    (tmp_path / "run" / "bacs.json").write_text(json.dumps(sealed(manifest)))
+    (tmp_path / "run" / "bacs.json").write_text(json.dumps(seal(manifest)))
     with pytest.raises(CheckpointError, match="preprocessing has an unknown key 'colour_space'; it may have mean, std"):
         bacs.load(tmp_path / "run")
 

@@ -50,7 +50,7 @@ def corrupt(
     from bacs.data.copies import write_copy
     from bacs.data.image_set import first
     from bacs.errors import unknown_name
-    from bacs.writable import check_writable
+    from bacs.files import check_writable
 
     chosen = (*TEST, *VALIDATION) if corruptions is None else tuple(dict.fromkeys(corruptions))
     if not chosen:

@@ -14,7 +14,7 @@ from bacs.data.image_set import Images, ImageSet, checked_labels, first_images
 from bacs.data.locate import locate_files
 from bacs.data.registry import CORRUPTED
 from bacs.errors import DataError, unknown_name
-from bacs.json_files import read_json
+from bacs.files import read_json
 from bacs.schema import Count, Rule, mismatch
 
 PUBLISHED_COPIES = (*CORRUPTED, "imagenet-c")
