@@ -157,5 +157,5 @@ def test_a_record_that_lacks_something_is_named(tmp_path, change, message):
 def test_a_damaged_manifest_is_named(tmp_path):
     folder = write_sweep(tmp_path / "sweep", [make_record()])
     (folder / "sweep.json").write_text(json.dumps({"recipe": []}))
-    with pytest.raises(RunError, match=r"sweep\.json is not what a sweep writes"):
+    with pytest.raises(RunError, match=r"sweep\.json is not of a sweep that this version knows"):
         read(folder)
