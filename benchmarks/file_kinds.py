@@ -237,7 +237,7 @@ def of_streams(place):
 
 def of_runs(place):
     run = place / "run"
-    plan_of_run = train_recipe.read(toml.shipped()["cifar10-small"])
+    plan_of_run = train_recipe.read(toml.shipped_recipes()["cifar10-small"])
     run_folder.open_run(run, plan_of_run)
     made = ensemble((swag_diag,))
     log = loop.EpochLog(1, 0.1, 1.0, 0.5, 1.0, 100.0, 0)._asdict()
@@ -341,14 +341,14 @@ def of_recipes(place):
         "tune": lambda file: repr(tune_recipe.cells(tune_recipe.read(file))),
     }
     found = []
-    for name, source in toml.shipped().items():
+    for name, source in toml.shipped_recipes().items():
         verb = toml.verb_of(toml.read(source))
         file = place / f"{name}.toml"
         shutil.copy(source, file)
         found.append(one_file(f"recipe {name}", file, damage_text, functools.partial(readers[verb], file)))
     chosen = place / "chosen.toml"
     chosen.write_text("[method.bacs]\nlearning_rate = 0.01\nepochs = [1]\n")
-    sweep = next(file for file in toml.shipped().values() if toml.verb_of(toml.read(file)) == "sweep")
+    sweep = next(file for file in toml.shipped_recipes().values() if toml.verb_of(toml.read(file)) == "sweep")
 
     def read_chosen():
         return repr(plan(sweep_recipe.read(sweep, settings=chosen)))

@@ -91,7 +91,7 @@ def write(
     return entries
 
 
-def still_there(path: str | Path, entries: Entries) -> Entries:
+def reusable_entries(path: str | Path, entries: Entries) -> Entries:
     """The entries of an earlier write, if this folder has all of their files in full; else none."""
     sizes = {entry["file"]: entry["bytes"] for entry in entries.values()}
     files = {file: Path(path) / file for file in sizes}

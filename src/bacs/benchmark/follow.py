@@ -16,8 +16,8 @@ from bacs.benchmark import scores
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.scores import Judged, judge
+from bacs.data import StreamBatch, stream_batches
 from bacs.data.image_set import ImageSet
-from bacs.data.streams import StreamBatch, stream_batches
 from bacs.drivers import stream
 from bacs.ensemble import Ensemble
 from bacs.methods import Stream

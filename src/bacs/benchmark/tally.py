@@ -19,7 +19,7 @@ from bacs import files
 from bacs.benchmark import scores
 from bacs.benchmark.follow import score_window, window_bounds
 from bacs.benchmark.scores import Judged
-from bacs.data.streams import World
+from bacs.data import World
 from bacs.data.streams.worlds import CLEAN
 from bacs.drivers import kept
 from bacs.errors import CheckpointError

@@ -79,7 +79,7 @@ def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]
     foreign = [name for name in corruptions if (folder / name).exists() or (folder / f"{name}.npy").exists()]
     if foreign:
         raise ValueError(f"out must be another folder: {folder} holds a {foreign[0]} that `bacs corrupt` did not write")
-    if others := _visible(folder) - {MANIFEST}:
+    if others := _visible_names(folder) - {MANIFEST}:
         raise ValueError(
             f"out must be a new or empty folder: {folder} holds {min(others)}, which `bacs corrupt` did not write"
         )
@@ -88,10 +88,10 @@ def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]
 
 
 def _holds_no_copy(folder: Path) -> bool:
-    return _visible(folder) <= {MANIFEST, LABELS}
+    return _visible_names(folder) <= {MANIFEST, LABELS}
 
 
-def _visible(folder: Path) -> set[str]:
+def _visible_names(folder: Path) -> set[str]:
     """Names in a folder, which need not exist, but for what is hidden or half-written."""
     return {file.name for file in folder.iterdir() if not file.name.startswith(".")} if folder.exists() else set()
 
@@ -106,14 +106,14 @@ def _write_array(
         return False
     step = max(1, _CHUNK_BYTES // int(np.prod(pixels)))
 
-    def corrupted() -> Iterator[np.ndarray]:
+    def corrupt_in_parts() -> Iterator[np.ndarray]:
         for severity in severities:
             for start in range(0, count, step):
                 clean = np.asarray(image_set.images[start : start + step])
                 yield np.asarray(corrupt_images(clean, corruption, severity, seed, first_index=start))
                 advance(len(clean))
 
-    _make(path, lambda file: write_images(file, shape, corrupted()))
+    _make(path, lambda file: write_images(file, shape, corrupt_in_parts()))
     return True
 
 

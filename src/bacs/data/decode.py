@@ -20,7 +20,7 @@ class TooLarge(DataError):
 
 
 def decode(
-    source: Path | bytes, channels: int, *, formats: tuple[str, ...] | None = None, max_pixels: int | None = None
+    picture: Path | bytes, channels: int, *, formats: tuple[str, ...] | None = None, max_pixels: int | None = None
 ) -> Image.Image:
     """The picture, or a DataError with the reason why there is none; `formats` names those of Pillow's to try.
 
@@ -29,7 +29,7 @@ def decode(
     Without `max_pixels`, Pillow's own limit holds.
     """
     try:
-        with Image.open(_check_content(source), formats=formats) as image:
+        with Image.open(_check_content(picture), formats=formats) as image:
             if 0 in image.size:
                 raise DataError(f"it has no pixels ({image.width} x {image.height})")
             if max_pixels is not None and image.width * image.height > max_pixels:
@@ -63,7 +63,7 @@ def decode_file(path: Path) -> Image.Image:
 
 
 def decode_views(
-    source: Path | bytes,
+    picture: Path | bytes,
     fits: Sequence[Preprocessing],
     *,
     formats: tuple[str, ...] | None = None,
@@ -71,26 +71,26 @@ def decode_views(
 ) -> list[np.ndarray]:
     """The picture's uint8 HWC pixels at the size of each preprocessing."""
     counts = {len(fit.mean) for fit in fits}
-    decoded = {channels: decode(source, channels, formats=formats, max_pixels=max_pixels) for channels in counts}
-    pictures = [fit.fitted(decoded[len(fit.mean)]) for fit in fits]
-    return [np.asarray(picture).reshape(picture.height, picture.width, -1) for picture in pictures]
+    decoded = {channels: decode(picture, channels, formats=formats, max_pixels=max_pixels) for channels in counts}
+    views = [fit.fit_picture(decoded[len(fit.mean)]) for fit in fits]
+    return [np.asarray(view).reshape(view.height, view.width, -1) for view in views]
 
 
-def _check_content(source: Path | bytes) -> Path | io.BytesIO:
+def _check_content(picture: Path | bytes) -> Path | io.BytesIO:
     """What Pillow opens, after a look at it: to open a pipe would wait for ever."""
-    if isinstance(source, bytes):
-        if not source:
+    if isinstance(picture, bytes):
+        if not picture:
             raise DataError("empty")
-        return io.BytesIO(source)
-    if source.is_dir():
-        os.listdir(source)  # raises if it was denied to us, which is then the reason
+        return io.BytesIO(picture)
+    if picture.is_dir():
+        os.listdir(picture)  # raises if it was denied to us, which is then the reason
         raise DataError("a folder, not a picture")
-    if not source.is_file():
-        source.stat()  # raises if it is missing
+    if not picture.is_file():
+        picture.stat()  # raises if it is missing
         raise DataError("not a regular file")
-    if source.stat().st_size == 0:
+    if picture.stat().st_size == 0:
         raise DataError("empty")
-    return source
+    return picture
 
 
 def _convert(image: Image.Image, mode: str) -> Image.Image:

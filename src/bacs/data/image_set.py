@@ -49,7 +49,7 @@ def first_images(images: Images, count: int) -> Images:
     return images[:count] if isinstance(images, np.ndarray) else images.first(count)  # pyrefly: ignore
 
 
-def first(image_set: ImageSet, limit: int | None) -> ImageSet:
+def take_first(image_set: ImageSet, limit: int | None) -> ImageSet:
     """The first `limit` images of a set with their labels; the whole set for None."""
     if limit is None:
         return image_set
@@ -59,13 +59,13 @@ def first(image_set: ImageSet, limit: int | None) -> ImageSet:
     return replace(image_set, images=first_images(image_set.images, limit), labels=labels)
 
 
-def checked_labels(labels: np.ndarray, count: int, classes: int, source: object) -> Labels:
+def check_labels(labels: np.ndarray, count: int, classes: int, where: object) -> Labels:
     """`labels` as int64, after making sure that there are `count` of them, each in 0..classes-1."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DataError(f"{source}: labels must be a row of integers, found {labels.dtype} {labels.shape}")
+        raise DataError(f"{where}: labels must be a row of integers, found {labels.dtype} {labels.shape}")
     if len(labels) != count:
-        raise DataError(f"{source}: {len(labels)} labels for {count} images")
+        raise DataError(f"{where}: {len(labels)} labels for {count} images")
     if count and not (labels.min() >= 0 and labels.max() < classes):
-        raise DataError(f"{source}: labels must be 0..{classes - 1}, found {labels.min()}..{labels.max()}")
+        raise DataError(f"{where}: labels must be 0..{classes - 1}, found {labels.min()}..{labels.max()}")
     return labels.astype(np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 
 from bacs.data import classes
 from bacs.data.corrupted import PUBLISHED_COPIES, corrupt_images, load_copy, parse_cell
-from bacs.data.image_set import ImageSet, first
+from bacs.data.image_set import ImageSet, take_first
 from bacs.data.load import NAMES, in_cifar10_order, load
 from bacs.data.locate import data_root
 from bacs.data.resize import resize, to_rgb
@@ -50,26 +50,26 @@ def _find(name: str, source: str | None, root: Path, seed: int, limit: int | Non
     if name == "clean":
         if source is None:
             raise ValueError("source must name a data set when the shift is 'clean', got None")
-        return first(load(source, data_dir=root, download=download), limit)
+        return take_first(load(source, data_dir=root, download=download), limit)
     if name == "stl10":
-        return first(_stl10_for_cifar10(load("stl10", data_dir=root, download=download)), limit)
+        return take_first(_stl10_for_cifar10(load("stl10", data_dir=root, download=download)), limit)
     if name == "svhn->mnist":
-        mnist = first(load("mnist", data_dir=root, download=download), limit)
+        mnist = take_first(load("mnist", data_dir=root, download=download), limit)
         return ImageSet(name, to_rgb(resize(np.asarray(mnist.images[:]), 32)), mnist.labels, mnist.classes)
     head, *rest = name.split("/")
     if head in _CORRUPTIBLE_C and len(rest) == 2:
-        return _corrupted(head, rest[0], rest[1], root, seed, limit, download)
+        return _make_corrupted(head, rest[0], rest[1], root, seed, limit, download)
     if head in NAMES and rest == ["clean"]:
-        return first(load(head, data_dir=root, download=download), limit)
+        return take_first(load(head, data_dir=root, download=download), limit)
     if name in NAMES or Path(name).expanduser().exists():
-        return first(load(name, data_dir=root, download=download), limit)
+        return take_first(load(name, data_dir=root, download=download), limit)
     if len(rest) == 2:
         raise unknown_name(f"data set of shift {name!r}", head, _CORRUPTIBLE_C)
     known = (*NAMES, "svhn->mnist", "clean", *(f"{each}/<corruption>/<severity>" for each in _CORRUPTIBLE_C))
     raise unknown_name("shift", name, known)
 
 
-def _corrupted(
+def _make_corrupted(
     head: str, corruption: str, cell: str, root: Path, seed: int, limit: int | None, download: bool
 ) -> ImageSet:
     digit, at, version = cell.partition("@")
@@ -79,8 +79,8 @@ def _corrupted(
     if at:
         if head not in PUBLISHED_COPIES:
             raise unknown_name("data set of an '@published' shift", head, PUBLISHED_COPIES)
-        return first(load_copy(head, corruption, severity, root, download), limit)
-    clean = first(load(head.removesuffix("-c"), data_dir=root, download=download), limit)
+        return take_first(load_copy(head, corruption, severity, root, download), limit)
+    clean = take_first(load(head.removesuffix("-c"), data_dir=root, download=download), limit)
     images = corrupt_images(clean.images, corruption, severity, seed)
     return ImageSet(head, images, clean.labels, clean.classes, clean.class_mask)
 

@@ -13,7 +13,7 @@ from bacs.methods import Stream
 from bacs.predictive import Predictive, average
 from bacs.preprocessing import geometry
 from bacs.serve.queue import Views
-from bacs.threads import Threads, safe
+from bacs.threads import Threads, can_share
 
 Geometry = tuple[object, ...]
 
@@ -52,7 +52,7 @@ def predict_frozen(stream: Stream, images: PerMember) -> Predictive:
         return ensemble.predict_member(index, images[index], batch_size=len(images[index]))
 
     models = [member.model for member in ensemble.members]
-    with Threads(len(ensemble), allowed=safe(images, models)) as threads:
+    with Threads(len(ensemble), allowed=can_share(images, models)) as threads:
         return average(threads.map(rows, range(len(ensemble))))
 
 
