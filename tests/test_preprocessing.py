@@ -140,7 +140,7 @@ def test_a_checkpoint_that_asks_for_what_is_unknown_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mean": (), "std": ()}, "one value a channel, got 0 and 0"),
+        ({"mean": (), "std": ()}, "one value per channel, got 0 and 0"),
         ({"mean": (float("nan"),) * 3}, "mean must be finite"),
         ({"size": 224}, r"size must be \(height, width\) in pixels, got 224"),
         ({"size": (224, 0)}, r"size must be \(height, width\) in pixels, got \(224, 0\)"),

@@ -68,9 +68,7 @@ def run(
     return values
 
 
-def _run_here(
-    function: Callable[[Any], Any], jobs: Sequence[Any], *, threads: int
-) -> Generator[Outcome, None, None]:
+def _run_here(function: Callable[[Any], Any], jobs: Sequence[Any], *, threads: int) -> Generator[Outcome, None, None]:
     """The outcome of every job in order, in this process; torch has its own number of threads again afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
