@@ -17,7 +17,7 @@ from pages import ROOT, write_table
 from situations import pictures, slug
 
 import bacs
-from bacs.checkpoints import replace as write_whole
+from bacs.files import write as write_whole
 from bacs.metrics import scores_of
 
 RESULTS = ROOT / "results" / "auto"

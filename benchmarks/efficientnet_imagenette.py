@@ -23,8 +23,7 @@ import torch
 from PIL import Image
 
 import bacs
-from bacs import engine
-from bacs.checkpoints import replace
+from bacs import engine, files
 from bacs.corruptions import corrupt
 from bacs.parameters import read
 from bacs.posteriors import flat, posterior_weight_for, precision_quantiles
@@ -128,7 +127,7 @@ def cell(job: tuple) -> None:
             "mass_on_the_ten": among.sum(dim=1).mean().item(),
             "classes_predicted": len(result.probabilities.argmax(dim=1).unique()),
         }
-        replace(folder / file, (json.dumps(record, indent=1) + "\n").encode())
+        files.write(folder / file, (json.dumps(record, indent=1) + "\n").encode())
         scores = {name: round(value, 4) for name, value in result.ensemble.items()}
         print(shift, record["severity"], row, choice, scores, flush=True)
 
@@ -178,7 +177,7 @@ def main() -> None:
     best = chosen(tuning)
     scale = precision_quantiles(bacs.load(options.run).members[0].posterior)
     about = {"chosen": best, "precision": scale._asdict(), "severity": options.severity, "torch": torch.__version__}
-    replace(options.out / "about.json", (json.dumps(about, indent=1) + "\n").encode())
+    files.write(options.out / "about.json", (json.dumps(about, indent=1) + "\n").encode())
     cells = {}
     for shift in SHIFTS:
         stem = shift if shift == "clean" else f"{shift}-{options.severity}"

@@ -32,7 +32,7 @@ from bacs.benchmark.source import describe
 from bacs.cli.info import described
 from bacs.data.download import unpack
 from bacs.errors import BacsError
-from bacs.json_files import SEAL, sealed
+from bacs.files import SEAL, seal
 from bacs.parameters import read as read_parameters
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
 from bacs.predictions.labels import read_truth
@@ -91,7 +91,7 @@ def damage_manifest(data, rng):
     table.pop(SEAL, None)
     for _ in range(rng.randint(1, 2)):
         table = damage_value(table, rng)
-    return json.dumps(sealed(table) if isinstance(table, dict) else table).encode()
+    return json.dumps(seal(table) if isinstance(table, dict) else table).encode()
 
 
 def damage_old_manifest(data, rng):
@@ -121,7 +121,7 @@ def damage_tensors(place, name, rng):
     data = save_tensors({each: value.contiguous() for each, value in tensors.items()})
     entry |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     manifest.pop(SEAL)
-    return {place / entry["file"]: data, place / "bacs.json": json.dumps(sealed(manifest)).encode()}
+    return {place / entry["file"]: data, place / "bacs.json": json.dumps(seal(manifest)).encode()}
 
 
 def iterates(model, count=4):
@@ -237,7 +237,7 @@ def of_streams(place):
 
 def of_runs(place):
     run = place / "run"
-    plan_of_run = train_recipe.read(toml.shipped()["cifar10-small"])
+    plan_of_run = train_recipe.read(toml.shipped_recipes()["cifar10-small"])
     run_folder.open_run(run, plan_of_run)
     made = ensemble((swag_diag,))
     log = loop.EpochLog(1, 0.1, 1.0, 0.5, 1.0, 100.0, 0)._asdict()
@@ -341,14 +341,14 @@ def of_recipes(place):
         "tune": lambda file: repr(tune_recipe.cells(tune_recipe.read(file))),
     }
     found = []
-    for name, source in toml.shipped().items():
+    for name, source in toml.shipped_recipes().items():
         verb = toml.verb_of(toml.read(source))
         file = place / f"{name}.toml"
         shutil.copy(source, file)
         found.append(one_file(f"recipe {name}", file, damage_text, functools.partial(readers[verb], file)))
     chosen = place / "chosen.toml"
     chosen.write_text("[method.bacs]\nlearning_rate = 0.01\nepochs = [1]\n")
-    sweep = next(file for file in toml.shipped().values() if toml.verb_of(toml.read(file)) == "sweep")
+    sweep = next(file for file in toml.shipped_recipes().values() if toml.verb_of(toml.read(file)) == "sweep")
 
     def read_chosen():
         return repr(plan(sweep_recipe.read(sweep, settings=chosen)))

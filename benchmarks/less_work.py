@@ -24,7 +24,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import bacs
-from bacs import checkpoints, engine
+from bacs import engine, files
 from bacs.drivers.evaluate import member_probabilities
 from bacs.metrics import SCORES, mean_scores, scores_of
 from bacs.objectives import entropy
@@ -241,7 +241,7 @@ def main() -> None:
         for setting in SETTINGS
     }
     record = {"shifts": SHIFTS, "severity": 5, "images": options.images, "settings": found}
-    checkpoints.replace(options.out / "less-work.json", (json.dumps(record, indent=1) + "\n").encode())
+    files.write(options.out / "less-work.json", (json.dumps(record, indent=1) + "\n").encode())
     plot(found, options.out / "less-work.svg")
     if options.keep:
         shutil.copy(options.out / "less-work.json", ROOT / "results" / "performance")

@@ -18,10 +18,10 @@ from pages import ROOT, write_table
 
 import bacs
 from bacs.adaptation.statistics import Statistics
-from bacs.checkpoints import replace as write_whole
 from bacs.control import probe
 from bacs.control.candidates import WEIGHTS, pick
 from bacs.corruptions import corrupt
+from bacs.files import write as write_whole
 from bacs.methods.prepare import copied
 from bacs.posteriors import KINDS, kind_of
 

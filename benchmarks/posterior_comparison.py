@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bacs
-from bacs import engine
-from bacs.checkpoints import MANIFEST, replace
+from bacs import engine, files
+from bacs.checkpoints import MANIFEST
 from bacs.corruptions import VALIDATION
 from bacs.posteriors import posterior_weight_for, precision_quantiles, pull_quantiles
 from bacs.pretrained import from_samples, short_swag, temperature_for, with_fisher, with_new_head
@@ -94,7 +94,7 @@ def prepare(part: Part) -> None:
 
     def drawn(member: bacs.Member) -> bacs.Member:
         temperature = temperature_for(member, source.images)
-        replace(place.with_suffix(".json"), json.dumps({"temperature": temperature}).encode())
+        files.write(place.with_suffix(".json"), json.dumps({"temperature": temperature}).encode())
         return from_samples(member, source.images, 1, temperature=temperature, seed=part.index)[0]
 
     if part.variant == "fisher":
@@ -122,7 +122,7 @@ def write_scales(run: str, out: str, variants: list[str]) -> None:
     for variant in variants:
         state = bacs.load(run if variant == "own" else folder(out, variant, 0)).members[0].posterior
         found[variant] = {"precision": precision_quantiles(state), "pull": pull_quantiles(state)}
-    replace(Path(out) / "scales.json", (json.dumps(found, indent=1) + "\n").encode())
+    files.write(Path(out) / "scales.json", (json.dumps(found, indent=1) + "\n").encode())
 
 
 def opened(cell: Cell) -> bacs.Ensemble:
@@ -150,7 +150,7 @@ def evaluate(cell: Cell) -> None:
     result = bacs.evaluate(ensemble, np.asarray(shift.images[:]), shift.labels, cell.method, **settings)
     record = {key: value for key, value in cell._asdict().items() if key not in ("run", "out", "data_dir")}
     record |= {"settings": settings, "single": result.single, "ensemble": result.ensemble, "scores": result.members}
-    replace(cell.file, (json.dumps(record, indent=1) + "\n").encode())
+    files.write(cell.file, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def tuning_cells(base: Cell, variants: list[str], members: int, images: int) -> Iterator[Cell]:
@@ -206,7 +206,7 @@ def check_same(out: Path, options: dict[str, Any]) -> None:
     for name in names:
         if theirs[name] != ours[name]:
             raise SystemExit(f"{out} was begun with {name} {theirs[name]}, now {ours[name]}: choose another folder")
-    replace(file, (json.dumps(ours, indent=1) + "\n").encode())
+    files.write(file, (json.dumps(ours, indent=1) + "\n").encode())
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from pages import ROOT, write_table
 from posterior_comparison import DEEP, OF_ONE, records
 
-from bacs.checkpoints import replace
+from bacs import files
 from bacs.metrics import SCORES, mean_scores
 
 RESULTS = ROOT / "results" / "posteriors"
@@ -128,9 +128,9 @@ def keep(out: Path, prefix: str) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for stage, name in (("tune", "tuning"), ("test", "tests")):
         if found := records(out, stage):
-            replace(RESULTS / f"{prefix}{name}.json", (json.dumps(found, indent=1) + "\n").encode())
+            files.write(RESULTS / f"{prefix}{name}.json", (json.dumps(found, indent=1) + "\n").encode())
     if not prefix and (out / "scales.json").exists():
-        replace(RESULTS / "scales.json", (out / "scales.json").read_bytes())
+        files.write(RESULTS / "scales.json", (out / "scales.json").read_bytes())
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ METHODS = {"vanilla": "as trained", "auto": "adapted"}
 RIGHT, WRONG = "#00704f", "#b3261e"
 
 
-def snowy_images() -> bacs.data.Shift:
+def snowy_images() -> bacs.data.ImageSet:
     return bacs.data.shift("fashion-mnist-part-c/snow/5")
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from pages import ROOT, write_table
 
 import bacs
-from bacs.checkpoints import replace as write_whole
 from bacs.corruptions import TEST, corrupt
+from bacs.files import write as write_whole
 from bacs.metrics import scores_of
 from bacs.predictive import abstain_for
 from bacs.report.figures import INK, MARKERS, colour, new_figure, plain

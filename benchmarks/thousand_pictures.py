@@ -119,7 +119,7 @@ def make_broken(folder, rng):
         "flipped.png": (bytes(flipped), "damaged"),
         "no-pixels.png": (png(0, 7), "not a picture"),
         "bomb.png": (png(40_000, 40_000), "too large to be decoded safely"),
-        "float.tif": (encoded(np.ones((9, 9), np.float32), "TIFF"), "32 bits a pixel"),
+        "float.tif": (encoded(np.ones((9, 9), np.float32), "TIFF"), "32 bits per pixel"),
     }
     broken = {folder / name: reason for name, (_, reason) in files.items()}
     for name, (data, _) in files.items():

@@ -108,7 +108,8 @@ def make_records(data="cifar10-c", corruptions=TEST, severities=(5,), methods=ME
 def write_sweep(folder: Path, records, title="CIFAR-10-C in small"):
     """A sweep's folder with these records."""
     (folder / "records").mkdir(parents=True)
-    about = {"format": 1, "kind": "sweep", "recipe": {"title": title, "limit": 2000}, "run": records[0]["run"]}
+    about = {"format": 1, "kind": "sweep", "run": records[0]["run"]}
+    about["recipe"] = {"title": title, "seed": 0, "limit": 2000}
     (folder / "sweep.json").write_text(json.dumps(about))
     for number, record in enumerate(records):
         (folder / "records" / f"{number:04}.json").write_text(json.dumps(record))

@@ -233,7 +233,7 @@ def test_an_ensemble_needs_members():
         bacs.Ensemble([small_member()], class_names=5)
     with pytest.raises(TypeError, match=r"preprocessing must be bacs.Preprocessing\(mean, std, size\), got 'imagenet'"):
         bacs.Member(small_model(), flat.init(read(small_model())), "imagenet")
-    with pytest.raises(TypeError, match="mean must be numbers, one a channel, such as .* got 0.5"):
+    with pytest.raises(TypeError, match="mean must be numbers, one per channel, such as .* got 0.5"):
         bacs.Preprocessing(0.5, 0.25)
     with pytest.raises(TypeError, match="model must be a torch.nn.Module, got str"):
         bacs.Member("resnet26", None)

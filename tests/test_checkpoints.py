@@ -11,10 +11,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import bacs
-from bacs import checkpoints
 from bacs.benchmark.source import describe
 from bacs.errors import CheckpointError
-from bacs.json_files import sealed
+from bacs.files import seal
 from bacs.parameters import read
 from bacs.posteriors import flat, swag_diag, swag_low_rank
 from small import noisy_iterates, small_member
@@ -170,16 +169,16 @@ def test_saving_again_replaces_the_old_files(tmp_path, ensemble, images):
 HEAD = '{"format": 1, "kind": "ensemble", "files": {}, "versions": {"bacs": "0.1.0", "torch": "2.13.0"}'
 
 
-def edit(file, *path, value, seal=True):
+def edit(file, *path, value, sealed=True):
     """Changes one field of a manifest, as somebody would who knows how to seal it, or does not."""
     manifest = json.loads(file.read_text())
     table = manifest
     for key in path[:-1]:
         table = table[key]
     table[path[-1]] = value
-    if seal:
+    if sealed:
         del manifest["sha256"]
-        manifest = sealed(manifest)
+        manifest = seal(manifest)
     file.write_text(json.dumps(manifest))
 
 
@@ -243,7 +242,7 @@ class TestDamage:
             bacs.load(run)
 
     def test_a_field_that_was_changed_is_noticed(self, run):
-        edit(run / "bacs.json", "temperature", value=2.0, seal=False)
+        edit(run / "bacs.json", "temperature", value=2.0, sealed=False)
         with pytest.raises(CheckpointError, match=r"bacs.json is damaged: what it says does not match its checksum"):
             bacs.load(run)
 
@@ -280,7 +279,7 @@ class TestInterruption:
     def test_a_full_disk_at_any_file_leaves_the_old_run_whole(self, tmp_path, ensemble, images, failing, monkeypatch):
         ensemble.save(tmp_path / "run")
         adapted = bacs.adapt(ensemble, images, learning_rate=0.1)
-        calls, original = [], checkpoints.os.fsync
+        calls, original = [], os.fsync
 
         def fsync(descriptor):
             calls.append(descriptor)

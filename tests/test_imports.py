@@ -9,8 +9,8 @@ import bacs
 
 ROOT = Path(bacs.__file__).parent
 LAYERS = [
-    {"errors", "types", "schema", "json_files"},
-    {"parameters", "inputs", "layout", "preprocessing", "toml", "locks", "writable"},
+    {"errors", "types", "schema"},
+    {"files", "parameters", "inputs", "layout", "preprocessing", "toml"},
     {"threads", "objectives", "metrics", "predictive", "posteriors", "models", "corruptions", "checkpoints", "engine"},
     {"agreement"},
     {"temperature"},

@@ -9,7 +9,7 @@ from torch import nn
 
 import bacs
 from bacs.adaptation import loop
-from bacs.layout import arranged, layout_of
+from bacs.layout import arrange_images, layout_of
 from bacs.methods.prepare import mover_for, working_copy
 from bacs.methods.settings import Settings
 from small import small_member, small_model
@@ -29,8 +29,8 @@ from small import small_member, small_model
 def test_convolutions_get_channels_last_where_it_is_safe(model, layout):
     assert layout_of(model) == layout
     images = torch.randn(3, 3, 8, 8)
-    assert arranged(images, model).is_contiguous(memory_format=layout)
-    assert torch.equal(arranged(images, model), images)
+    assert arrange_images(images, model).is_contiguous(memory_format=layout)
+    assert torch.equal(arrange_images(images, model), images)
 
 
 def test_both_layouts_give_the_same_adapted_weights_within_rounding(images):

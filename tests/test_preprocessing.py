@@ -11,7 +11,7 @@ from PIL import Image
 
 import bacs
 from bacs.errors import CheckpointError
-from bacs.json_files import sealed
+from bacs.files import seal
 from bacs.preprocessing import Preprocessing
 from bacs.training.fit import preprocessing_of
 from bacs.training.recipe import read as read_recipe
@@ -46,7 +46,7 @@ def test_mean_and_std_are_in_the_order_of_the_model(rng):
 
 def test_the_usual_evaluation_is_shorter_side_to_256_then_the_central_224(rng):
     picture = Image.fromarray(pixels(rng, 512, 640, 3))
-    found = np.asarray(Preprocessing(**IMAGENET, size=(224, 224), crop=224 / 256).fitted(picture))
+    found = np.asarray(Preprocessing(**IMAGENET, size=(224, 224), crop=224 / 256).fit_picture(picture))
     expected = picture.resize((320, 256), Image.Resampling.BILINEAR).crop((48, 16, 272, 240))
     difference = np.abs(found.astype(int) - np.asarray(expected).astype(int))
     assert difference[2:-2, 2:-2].max() <= 1  # at the border the recipe also sees pixels outside of the crop
@@ -57,7 +57,8 @@ def test_crop_keeps_shapes_and_squash_does_not():
     y, x = np.mgrid[:60, :120]
     picture = Image.fromarray((((x - 60) ** 2 + (y - 30) ** 2 < 20**2) * 255).astype(np.uint8))
     cropped, squashed = (
-        np.asarray(Preprocessing((0,), (1,), size=(30, 30), crop=crop).fitted(picture)) > 127 for crop in (1.0, None)
+        np.asarray(Preprocessing((0,), (1,), size=(30, 30), crop=crop).fit_picture(picture)) > 127
+        for crop in (1.0, None)
     )
     widths = [(int(image.any(axis=0).sum()), int(image.any(axis=1).sum())) for image in (cropped, squashed)]
     np.testing.assert_allclose(widths, [(20, 20), (10, 20)], atol=1)
@@ -68,7 +69,7 @@ def test_crop_keeps_shapes_and_squash_does_not():
 def test_every_shape_of_picture_becomes_the_models_size(rng, size, crop):
     fit = Preprocessing((0.5,) * 3, (0.5,) * 3, size=size, crop=crop)
     for height, width in ((1, 1), (3, 500), (501, 7), (29, 31), (333, 97), (7, 13)):
-        assert fit.fitted(Image.fromarray(pixels(rng, height, width, 3))).size == size[::-1]
+        assert fit.fit_picture(Image.fromarray(pixels(rng, height, width, 3))).size == size[::-1]
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -131,7 +132,7 @@ def test_a_checkpoint_that_asks_for_what_is_unknown_is_refused(tmp_path):
     bacs.Ensemble([replace(small_member(), preprocessing=Preprocessing(**IMAGENET))]).save(tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "bacs.json").read_text().replace('"channel_order"', '"colour_space"'))
     del manifest["sha256"]
-    (tmp_path / "run" / "bacs.json").write_text(json.dumps(sealed(manifest)))
+    (tmp_path / "run" / "bacs.json").write_text(json.dumps(seal(manifest)))
     with pytest.raises(CheckpointError, match="preprocessing has an unknown key 'colour_space'; it may have mean, std"):
         bacs.load(tmp_path / "run")
 
@@ -139,7 +140,7 @@ def test_a_checkpoint_that_asks_for_what_is_unknown_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mean": (), "std": ()}, "one value a channel, got 0 and 0"),
+        ({"mean": (), "std": ()}, "one value per channel, got 0 and 0"),
         ({"mean": (float("nan"),) * 3}, "mean must be finite"),
         ({"size": 224}, r"size must be \(height, width\) in pixels, got 224"),
         ({"size": (224, 0)}, r"size must be \(height, width\) in pixels, got \(224, 0\)"),

@@ -1,12 +1,10 @@
 """Values of files against types: what fits, what does not, and what is said of it."""
 
-import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import pytest
 
-from bacs.json_files import LARGEST_FILE, is_sealed, read_json, sealed
 from bacs.schema import Count, Rule, Share, mismatch
 
 
@@ -70,27 +68,3 @@ def test_what_is_missing_and_what_is_no_table():
     assert mismatch([], Table, "stream") == "stream must be a table, got []"
     assert mismatch(-1, Count, "steps") == "steps must be a whole number from 0 on, got -1"
     assert mismatch(3, Annotated[int, Rule("even", lambda value: value % 2 == 0)], "n") == "n must be even, got 3"
-
-
-def test_a_seal_shows_every_change_and_no_other_order():
-    table = {"b": (1, 2.5), "a": {"c": [None, "x"], "d": True}}
-    made = sealed(table)
-    assert is_sealed(made)
-    assert is_sealed(json.loads(json.dumps(dict(reversed(made.items())))))
-    for change in ({"b": [1, 2.6]}, {"a": {"c": [None, "x"]}}, {"e": 1}, {"sha256": "0" * 64}):
-        assert not is_sealed(made | change)
-    assert not is_sealed({key: value for key, value in made.items() if key != "sha256"})
-
-
-@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b""])
-def test_what_is_no_json_is_a_value_error(tmp_path, content):
-    (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(ValueError):
-        read_json(tmp_path / "a.json")
-
-
-def test_a_file_that_is_too_large_is_not_read(tmp_path):
-    with (tmp_path / "a.json").open("wb") as file:
-        file.truncate(LARGEST_FILE + 1)
-    with pytest.raises(ValueError, match="bytes are too many"):
-        read_json(tmp_path / "a.json")

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 import bacs
-from bacs.threads import Threads, safe
+from bacs.threads import Threads, can_share
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_an_error_stops_the_others_and_gives_the_threads_back(two_threads):
 
 def test_a_datasets_own_code_and_shared_models_are_used_by_one_thread_alone(ensemble, images):
     models = [member.model for member in ensemble.members]
-    assert safe(images, models)
-    assert safe(images.numpy(), models, "cpu")
-    assert not safe(TensorDataset(images), models)
-    assert not safe(images, [models[0], models[0]])
-    assert not safe(images, models, "cuda")
+    assert can_share(images, models)
+    assert can_share(images.numpy(), models, "cpu")
+    assert not can_share(TensorDataset(images), models)
+    assert not can_share(images, [models[0], models[0]])
+    assert not can_share(images, models, "cuda")

@@ -8,7 +8,6 @@ one is refused, and opening a stranger's runs none of its code.
 
 import hashlib
 import json
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +18,9 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 import bacs
+from bacs import files
 from bacs.errors import CheckpointError
-from bacs.json_files import SEAL, is_sealed, read_json, sealed
+from bacs.files import SEAL, is_sealed, read_json, seal
 from bacs.schema import Count, Rule, mismatch
 from bacs.types import FLOATS
 
@@ -69,29 +69,29 @@ def write(
         raise CheckpointError(f"{folder} is a file; a run is saved as a folder")
     if folder.is_dir() and not (folder / MANIFEST).exists() and not all(map(_is_ours, folder.iterdir())):
         raise CheckpointError(f"{folder} holds something else (no {MANIFEST} in it); choose an empty or new folder")
-    files: Entries = dict(kept or {})
+    entries: Entries = dict(kept or {})
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, group in tensors.items():
             data = save_tensors({key: tensor.detach().cpu().contiguous() for key, tensor in group.items()})
             digest = hashlib.sha256(data).hexdigest()
-            files[name] = {"file": f"{name}-{digest[:12]}.safetensors", "sha256": digest, "bytes": len(data)}
-            replace(folder / files[name]["file"], data)
+            entries[name] = {"file": f"{name}-{digest[:12]}.safetensors", "sha256": digest, "bytes": len(data)}
+            files.write(folder / entries[name]["file"], data)
         about = {"format": FORMAT, "versions": {"bacs": bacs.__version__, "torch": version("torch")}}
-        text = json.dumps(sealed(about | manifest | {"files": files}), indent=1)
-        replace(folder / MANIFEST, f"{text}\n".encode())
+        text = json.dumps(seal(about | manifest | {"files": entries}), indent=1)
+        files.write(folder / MANIFEST, f"{text}\n".encode())
     except OSError as error:
         raise CheckpointError(
             f"could not save to {folder}: {error.strerror or error}; what was there is intact"
         ) from error
-    kept_files = {entry["file"] for entry in files.values()}
+    current = {entry["file"] for entry in entries.values()}
     for stale in folder.iterdir():
-        if _is_ours(stale) and stale.name not in kept_files:
+        if _is_ours(stale) and stale.name not in current:
             stale.unlink(missing_ok=True)
-    return files
+    return entries
 
 
-def still_there(path: str | Path, entries: Entries) -> Entries:
+def reusable_entries(path: str | Path, entries: Entries) -> Entries:
     """The entries of an earlier write, if this folder has all of their files in full; else none."""
     sizes = {entry["file"]: entry["bytes"] for entry in entries.values()}
     files = {file: Path(path) / file for file in sizes}
@@ -178,17 +178,4 @@ def check_like(key: str, given: Tensor, own: Tensor) -> None:
 
 def _is_ours(file: Path) -> bool:
     """Whether a write made this file: tensors named by content, or what a kill in the middle of it left behind."""
-    return re.fullmatch(r".+-[0-9a-f]{12}\.safetensors|\..+\.\d+\.tmp", file.name) is not None
-
-
-def replace(file: Path, data: bytes) -> None:
-    """Writes a file whole or not at all: a temporary neighbour, flushed to disk, then renamed."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return files.is_stray(file) or re.fullmatch(r".+-[0-9a-f]{12}\.safetensors", file.name) is not None

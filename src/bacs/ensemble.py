@@ -16,12 +16,12 @@ from bacs.adaptation.statistics import SOURCE, Statistics
 from bacs.agreement import Reference
 from bacs.architecture import Architecture, architecture_of
 from bacs.inputs import Images
-from bacs.layout import arranged
+from bacs.layout import arrange_images
 from bacs.parameters import check_fit, check_model
 from bacs.posteriors import Posterior
 from bacs.predictive import Predictive, average
 from bacs.preprocessing import Preprocessing, to_model
-from bacs.threads import OnBatch, Threads, safe
+from bacs.threads import OnBatch, Threads, can_share
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +59,7 @@ class Member:
 
     def prepare(self, batch: Tensor) -> Tensor:
         """The batch as this member's model takes it."""
-        return arranged(to_model(batch, self.preprocessing, self.like), self.model)
+        return arrange_images(to_model(batch, self.preprocessing, self.like), self.model)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +137,7 @@ class Ensemble:
         def member_rows(index: int, on_batch: OnBatch) -> Tensor:
             return self.predict_member(index, views[index], batch_size=batch_size, seed=seed, on_batch=on_batch)
 
-        with Threads(len(self), allowed=safe(images, [member.model for member in self.members])) as threads:
+        with Threads(len(self), allowed=can_share(images, [member.model for member in self.members])) as threads:
             yield from threads.imap(member_rows, range(len(self)), on_batch=on_batch)
 
     def predict_member(
@@ -176,7 +176,7 @@ class Ensemble:
         for view in views:
             if id(view) not in first:
                 inputs.check(view, batch_size=batch_size)
-                first[id(view)] = inputs.first(view)
+                first[id(view)] = inputs.first_batch(view)
         try:
             self.check_batches([first[id(view)] for view in views])
         except ValueError as error:

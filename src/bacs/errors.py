@@ -42,12 +42,16 @@ def unknown_name(argument: str, value: object, known: "list[str] | tuple[str, ..
     >>> str(unknown_name("method", "bax", ["bacs", "tent"]))
     "method must be one of bacs, tent; got 'bax' (did you mean 'bacs'?)"
     """
+    return ValueError(f"{argument} must be one of {', '.join(known)}; got {value!r}{did_you_mean(value, known)}")
+
+
+def did_you_mean(name: object, known: "list[str] | tuple[str, ...]") -> str:
+    """A hint at the known name that was probably meant, or nothing."""
     from difflib import get_close_matches
 
-    lowered = {name.lower(): name for name in known}
-    near = get_close_matches(str(value).lower(), list(lowered), n=1, cutoff=0.5)
-    hint = f" (did you mean {lowered[near[0]]!r}?)" if near else ""
-    return ValueError(f"{argument} must be one of {', '.join(known)}; got {value!r}{hint}")
+    lowered = {each.lower(): each for each in known}
+    near = get_close_matches(str(name).lower(), list(lowered), n=1, cutoff=0.5)
+    return f" (did you mean {lowered[near[0]]!r}?)" if near else ""
 
 
 def one_line(error: BaseException) -> str:

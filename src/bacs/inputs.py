@@ -63,11 +63,11 @@ def batches(
     if isinstance(images, DataLoader):
         yield from _loader_batches(images, share)
         return
-    source, whole = _source(images)
+    items, whole = _as_sequence(images)
     count = min(whole, max(2, round(share * whole)))  # one image has no statistics
     order = order_of(whole, generator)
     for positions in order[:count].split(batch_sizes(count, batch_size)):
-        yield positions, checked(_take(source, positions, in_order=generator is None))
+        yield positions, check_values(_take(items, positions, in_order=generator is None))
 
 
 def order_of(count: int, generator: torch.Generator | None) -> Tensor:
@@ -99,12 +99,12 @@ def check(images: Images, *, batch_size: int) -> None:
     """Raises if `images` is not something that `batches` can read; looks at the first batch of a Dataset."""
     check_batch_size(batch_size)
     if isinstance(images, (Tensor, np.ndarray)):
-        source, _ = _source(images)
-        assert isinstance(source, Tensor)
-        for part in source.split(4096):  # in parts: a check must not copy a large array
-            checked(part)
+        items, _ = _as_sequence(images)
+        assert isinstance(items, Tensor)
+        for part in items.split(4096):  # in parts: a check must not copy a large array
+            check_values(part)
     else:
-        first(images)
+        first_batch(images)
 
 
 def check_batch_size(batch_size: Any, name: str = "batch_size") -> None:
@@ -123,14 +123,14 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def first(images: Images) -> Tensor:
+def first_batch(images: Images) -> Tensor:
     """One small batch, to try a model on before any work is done."""
     if isinstance(images, DataLoader):
         for _, batch in _loader_batches(images):
             return batch[:2]
         raise ValueError("images must hold at least one image, got an empty DataLoader")
-    source, count = _source(images)
-    return checked(_take(source, torch.arange(min(count, 2)), in_order=True))
+    items, count = _as_sequence(images)
+    return check_values(_take(items, torch.arange(min(count, 2)), in_order=True))
 
 
 def sample(images: Images, count: int, *, seed: int) -> Images:
@@ -141,11 +141,11 @@ def sample(images: Images, count: int, *, seed: int) -> Images:
         return PerMember(drawn[id(view)] for view in images)
     if isinstance(images, DataLoader):
         return _reservoir(images, count, seed)
-    source, whole = _source(images)
+    items, whole = _as_sequence(images)
     if whole <= count:
         return images
     chosen = torch.randperm(whole, generator=torch.Generator().manual_seed(seed))[:count].sort().values
-    return source[chosen] if isinstance(source, Tensor) else Subset(cast(Dataset[Any], source), chosen.tolist())
+    return items[chosen] if isinstance(items, Tensor) else Subset(cast(Dataset[Any], items), chosen.tolist())
 
 
 def _reservoir(loader: DataLoader, count: int, seed: int) -> Tensor:
@@ -169,7 +169,7 @@ def count(images: Images) -> int:
         return count(images[0])
     if isinstance(images, DataLoader):
         return sum(len(batch) for _, batch in _loader_batches(images))
-    return _source(images)[1]
+    return _as_sequence(images)[1]
 
 
 def check_order(images: Images) -> None:
@@ -187,7 +187,7 @@ def as_batch(given: Any) -> Tensor:
         raise TypeError(f"a batch must be a tensor or an array of images, got {type(given).__name__}{hint}") from None
 
 
-def checked(batch: Tensor) -> Tensor:
+def check_values(batch: Tensor) -> Tensor:
     """The batch, or a ValueError that says why it cannot be images."""
     if batch.ndim < 2 or batch.shape[0] == 0:
         hint = "; these look like labels" if batch.ndim == 1 and not batch.is_floating_point() else ""
@@ -202,7 +202,7 @@ def checked(batch: Tensor) -> Tensor:
     return batch
 
 
-def _source(images: Images) -> tuple[Tensor | Sequence[Any], int]:
+def _as_sequence(images: Images) -> tuple[Tensor | Sequence[Any], int]:
     if isinstance(images, np.ndarray):
         if not (images.dtype == np.uint8 or images.dtype.kind in "fiu"):
             raise ValueError(f"images must be floats, uint8 pixels or integer tokens, got {images.dtype}")
@@ -231,18 +231,18 @@ def _writable_view(array: np.ndarray) -> np.ndarray:
     return np.asarray(holder)
 
 
-def _take(source: Tensor | Sequence[Any], positions: Tensor, *, in_order: bool) -> Tensor:
-    if isinstance(source, Tensor):
+def _take(items: Tensor | Sequence[Any], positions: Tensor, *, in_order: bool) -> Tensor:
+    if isinstance(items, Tensor):
         if in_order:  # a slice is a view: no copy of the images
-            return source[int(positions[0]) : int(positions[-1]) + 1]
-        return source[positions]
+            return items[int(positions[0]) : int(positions[-1]) + 1]
+        return items[positions]
     # torch's optional protocol for many items at once, which lets a folder decode its images in parallel.
-    many = getattr(source, "__getitems__", None)
-    items = [source[i] for i in positions.tolist()] if many is None else many(positions.tolist())
-    return torch.stack([_image(item) for item in items])
+    many = getattr(items, "__getitems__", None)
+    chosen = [items[i] for i in positions.tolist()] if many is None else many(positions.tolist())
+    return torch.stack([_image_of(item) for item in chosen])
 
 
-def _image(item: Any) -> Tensor:
+def _image_of(item: Any) -> Tensor:
     """The image of a Dataset's item, which may be a pair with a label."""
     value = item[0] if isinstance(item, (tuple, list)) else item
     if isinstance(value, (Tensor, np.ndarray)):
@@ -255,7 +255,7 @@ def _image(item: Any) -> Tensor:
 def _loader_batches(loader: DataLoader, share: float = 1.0) -> Iterator[tuple[Tensor, Tensor]]:
     seen = 0
     for item in loader if share == 1 else islice(loader, max(1, round(share * _batch_count(loader)))):
-        batch = checked(_image(item))
+        batch = check_values(_image_of(item))
         yield torch.arange(seen, seen + len(batch)), batch
         seen += len(batch)
     if seen == 0:

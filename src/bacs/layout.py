@@ -23,7 +23,7 @@ def layout_of(model: nn.Module) -> torch.memory_format:
     return torch.contiguous_format if unsafe else torch.channels_last
 
 
-def arranged(images: Tensor, model: nn.Module) -> Tensor:
+def arrange_images(images: Tensor, model: nn.Module) -> Tensor:
     """A batch in the model's layout."""
     return images.contiguous(memory_format=layout_of(model)) if images.ndim == 4 else images
 

@@ -35,20 +35,20 @@ ALEXNET_ERROR = {
 
 def accuracy(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
     """Share of rows whose most probable class is the label; among equals the first class counts as predicted."""
-    p, y = _checked(probabilities, labels)
+    p, y = _check(probabilities, labels)
     return float((p.argmax(axis=1) == y).mean())
 
 
 def nll(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
     """Mean of -log p(label), in nats; infinite if a label was given probability 0."""
-    p, y = _checked(probabilities, labels)
+    p, y = _check(probabilities, labels)
     with np.errstate(divide="ignore"):
         return float(-np.log(p[np.arange(len(y)), y]).mean())
 
 
 def brier(probabilities: Tensor | Array, labels: Tensor | Array) -> float:
     """Mean over rows of sum_y (p(y|x) - [y = label])^2, from 0 to 2."""
-    p, y = _checked(probabilities, labels)
+    p, y = _check(probabilities, labels)
     return float(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1).mean())
 
 
@@ -68,7 +68,7 @@ def ece_of(confidence: Array, correct: Array, *, bins: int = 20) -> float:
 
 def confidence_of(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
     """The probability of the predicted class, and whether it is the label, of each row."""
-    p, y = _checked(probabilities, labels)
+    p, y = _check(probabilities, labels)
     return p.max(axis=1), p.argmax(axis=1) == y
 
 
@@ -87,7 +87,7 @@ def reliability_of(confidence: Array, correct: Array, *, bins: int = 20) -> Reli
     """The reliability curve from the confidence of each prediction and whether it was right."""
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}")
-    confidence, correct = _sorted(confidence, correct)
+    confidence, correct = _sort_by_confidence(confidence, correct)
     parts = np.array_split(np.arange(len(confidence)), min(bins, len(confidence)))
     return ReliabilityCurve(
         np.array([confidence[part].mean() for part in parts]),
@@ -108,7 +108,7 @@ def risk_coverage(probabilities: Tensor | Array, labels: Tensor | Array) -> Risk
 
 def risk_coverage_of(confidence: Array, correct: Array) -> RiskCoverage:
     """The risk-coverage curve from the confidence of each prediction and whether it was right."""
-    confidence, correct = _sorted(confidence, correct)
+    confidence, correct = _sort_by_confidence(confidence, correct)
     kept = np.arange(1, len(confidence) + 1)
     return RiskCoverage(kept / len(confidence), np.cumsum(1 - correct[::-1]) / kept)
 
@@ -137,7 +137,7 @@ def mce(errors: Mapping[str, Sequence[float]]) -> float:
         raise ValueError(f"errors must have the 15 test corruptions; missing or unknown: {', '.join(wrong)}")
     for name, values in errors.items():
         if len(values) != 5 or not all(0 <= value <= 1 for value in values):
-            raise ValueError(f"errors of {name} must be five shares 0..1, one a severity, got {list(values)}")
+            raise ValueError(f"errors of {name} must be five shares 0..1, one per severity, got {list(values)}")
     return float(np.mean([np.mean(errors[name]) / baseline for name, baseline in ALEXNET_ERROR.items()]))
 
 
@@ -207,7 +207,7 @@ def mean_scores(scores: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([each[name] for each in scores])) for name in SCORES}
 
 
-def _sorted(confidence: Array, correct: Array) -> tuple[Array, Array]:
+def _sort_by_confidence(confidence: Array, correct: Array) -> tuple[Array, Array]:
     """Confidence in increasing order, and beside it how often predictions of just that confidence were right."""
     _, group, sizes = np.unique(confidence, return_inverse=True, return_counts=True)
     share = np.bincount(group, weights=correct) / sizes
@@ -215,13 +215,13 @@ def _sorted(confidence: Array, correct: Array) -> tuple[Array, Array]:
     return confidence[order], share[group][order]
 
 
-def _checked(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
-    p = _array(probabilities).astype(np.float64)
-    y = _array(labels)
+def _check(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Array, Array]:
+    p = _as_array(probabilities).astype(np.float64)
+    y = _as_array(labels)
     if p.ndim != 2 or p.shape[0] == 0 or p.shape[1] == 0:
         raise ValueError(f"probabilities must be [batch, classes] with at least one row, got shape {list(p.shape)}")
     if y.shape != (len(p),):
-        raise ValueError(f"labels must be one class a row, shape [{len(p)}], got shape {list(y.shape)}")
+        raise ValueError(f"labels must be one class per row, shape [{len(p)}], got shape {list(y.shape)}")
     if y.dtype.kind not in "iu":
         raise ValueError(f"labels must be whole numbers, got {y.dtype}")
     if y.min() < 0 or y.max() >= p.shape[1]:
@@ -232,7 +232,7 @@ def _checked(probabilities: Tensor | Array, labels: Tensor | Array) -> tuple[Arr
     return p, y.astype(np.int64)
 
 
-def _array(values: Tensor | Array) -> Array:
+def _as_array(values: Tensor | Array) -> Array:
     if isinstance(values, Tensor):
         values = values.detach().cpu()
         return values.float().numpy() if values.dtype == torch.bfloat16 else values.numpy()

@@ -1,7 +1,7 @@
 """Choosing, reading and writing the parameters of a model."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from bacs.errors import unknown_name
@@ -68,18 +68,6 @@ def write(model: nn.Module, params: Params) -> None:
     check_fit("params", params, own)
     for name, value in params.items():
         own[name].copy_(value)
-
-
-def snapshot(model: nn.Module) -> dict[str, Tensor]:
-    """A copy of all parameters and buffers, for `restore`."""
-    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-
-
-@torch.no_grad()
-def restore(model: nn.Module, state: dict[str, Tensor]) -> None:
-    """Puts a snapshot back, bit for bit."""
-    for name, tensor in model.state_dict().items():
-        tensor.copy_(state[name])
 
 
 def check_fit(argument: str, given: Params, own: Params) -> None:

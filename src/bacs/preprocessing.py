@@ -42,10 +42,10 @@ class Preprocessing:
                 object.__setattr__(self, name, tuple(float(value) for value in given))
             except (TypeError, ValueError):
                 raise TypeError(
-                    f"{name} must be numbers, one a channel, such as (0.5, 0.5, 0.5), got {given!r}"
+                    f"{name} must be numbers, one per channel, such as (0.5, 0.5, 0.5), got {given!r}"
                 ) from None
         if len(self.mean) != len(self.std) or not self.mean:
-            raise ValueError(f"mean and std must have one value a channel, got {len(self.mean)} and {len(self.std)}")
+            raise ValueError(f"mean and std must have one value per channel, got {len(self.mean)} and {len(self.std)}")
         if not all(map(math.isfinite, self.mean)):
             raise ValueError(f"mean must be finite, got {self.mean}")
         if not all(s > 0 for s in self.std):
@@ -55,7 +55,7 @@ class Preprocessing:
             if largest > 1:
                 raise ValueError(f"{name} must be on the scale 0..1, got {largest:g}: of pixels 0..255, divide by 255")
         if self.size is not None:
-            object.__setattr__(self, "size", _checked_size(self.size))
+            object.__setattr__(self, "size", _check_size(self.size))
         if self.crop is not None and not 0 < self.crop <= 1:
             raise ValueError(f"crop must be above 0 and at most 1, or None to squash the picture, got {self.crop}")
         if self.interpolation not in INTERPOLATIONS:
@@ -76,14 +76,14 @@ class Preprocessing:
             raise ValueError(
                 f"uint8 images must be [batch, height, width, {len(self.mean)}] (NHWC), got {list(images.shape)}"
             )
-        images = self.sized(images)
+        images = self.resize_images(images)
         if self.channel_order == "bgr":
             images = images.flip(-1)
         scale = torch.tensor([1 / (255 * s) for s in self.std], device=images.device)
         offset = torch.tensor([m / s for m, s in zip(self.mean, self.std, strict=True)], device=images.device)
         return (images.float() * scale - offset).permute(0, 3, 1, 2)
 
-    def sized(self, images: Tensor) -> Tensor:
+    def resize_images(self, images: Tensor) -> Tensor:
         """The uint8 NHWC batch at the model's size, just as its pictures would be if they came from files."""
         if self.size is None or images.ndim != 4 or tuple(images.shape[1:3]) == self.size:
             return images
@@ -92,14 +92,14 @@ class Preprocessing:
         pixels = images.cpu().numpy()
         if pixels.shape[-1] == 1:  # Pillow wants grey without a channel axis
             pixels = pixels[..., 0]
-        fitted = np.stack([np.asarray(self.fitted(Image.fromarray(image))) for image in pixels])
+        fitted = np.stack([np.asarray(self.fit_picture(Image.fromarray(image))) for image in pixels])
         return torch.from_numpy(fitted.reshape(len(images), *self.size, -1)).to(images.device)
 
-    def fitted(self, picture: Image.Image) -> Image.Image:
+    def fit_picture(self, picture: Image.Image) -> Image.Image:
         """The picture at the model's size."""
         if self.size is None or (picture.height, picture.width) == self.size:
             return picture
-        return resized(picture, self.size, self.crop, self.interpolation)
+        return crop_and_resize(picture, self.size, self.crop, self.interpolation)
 
     def check_floats(self, images: Tensor) -> None:
         """Raises for floats that are pixels: >= 0 and far beyond the brightest that this makes of any."""
@@ -124,7 +124,14 @@ class Preprocessing:
         return cls(**values)
 
 
-def resized(
+def geometry(preprocessing: Preprocessing | None) -> tuple[Any, ...]:
+    """What decides about a picture's pixels; mean, deviation and channel order come later."""
+    if preprocessing is None:
+        return ()
+    return preprocessing.size, preprocessing.crop, preprocessing.interpolation, len(preprocessing.mean)
+
+
+def crop_and_resize(
     picture: Image.Image, size: tuple[int, int], crop: float | None, interpolation: str = "bilinear"
 ) -> Image.Image:
     """The central part of the picture, in the shape of `size` (height, width), resized to it.
@@ -153,19 +160,19 @@ def to_model(batch: Tensor, preprocessing: Preprocessing | None, like: Tensor) -
                 "or Member(..., preprocessing=bacs.Preprocessing(mean, std))"
             )
         # Resized where Pillow works, before the batch goes to another device.
-        return preprocessing(sent(preprocessing.sized(batch), like.device)).to(like.dtype)
-    batch = sent(batch, like.device)
+        return preprocessing(send(preprocessing.resize_images(batch), like.device)).to(like.dtype)
+    batch = send(batch, like.device)
     return batch.to(like.dtype) if batch.is_floating_point() else batch
 
 
-def sent(batch: Tensor, device: torch.device) -> Tensor:
+def send(batch: Tensor, device: torch.device) -> Tensor:
     """The batch on the device. From page-locked memory a GPU fetches it while it still works on the one before."""
     if device.type == "cuda" and batch.device.type == "cpu":
         return batch.pin_memory().to(device, non_blocking=True)
     return batch.to(device)
 
 
-def _checked_size(size: Any) -> tuple[int, int]:
+def _check_size(size: Any) -> tuple[int, int]:
     values = tuple(size) if isinstance(size, (tuple, list)) else (size,)
     if len(values) != 2 or not all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in values):
         raise ValueError(f"size must be (height, width) in pixels, got {size!r}")

@@ -50,14 +50,14 @@ def mismatch(value: Any, kind: Any, where: str) -> str | None:
     if get_origin(kind) in (Union, types.UnionType):
         found = [mismatch(value, option, where) for option in get_args(kind)]
         # A table that does not fit says more of itself than "a table or nothing".
-        return None if None in found else found[0] if isinstance(value, dict) else _wrong(value, kind, where)
-    inner = _inner(value, kind)
+        return None if None in found else found[0] if isinstance(value, dict) else _say_mismatch(value, kind, where)
+    inner = _items_of(value, kind)
     if inner is None:
-        return None if fits(value, kind) else _wrong(value, kind, where)
+        return None if fits(value, kind) else _say_mismatch(value, kind, where)
     if any(_table_hints(each) is not None or get_origin(each) in (list, dict) for _, _, each in inner):
         named = (mismatch(item, each, f"{where}.{key}" if where else str(key)) for key, item, each in inner)
         return next((text for text in named if text is not None), None)
-    return next((_wrong(value, kind, where) for _, item, each in inner if mismatch(item, each, where)), None)
+    return next((_say_mismatch(value, kind, where) for _, item, each in inner if mismatch(item, each, where)), None)
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -78,24 +78,24 @@ def fits(value: Any, kind: Any) -> bool:
     return get_origin(kind) is None and isinstance(value, kind)
 
 
-def spelt(kind: Any, *, several: bool = False) -> str:
+def describe_kind(kind: Any, *, several: bool = False) -> str:
     """A kind in words."""
     if get_origin(kind) is Annotated:
         plain, *rules = get_args(kind)
-        return spelt(plain, several=True) if several else rules[0].words
+        return describe_kind(plain, several=True) if several else rules[0].words
     if get_origin(kind) in (Union, types.UnionType):
         options = get_args(kind)
-        return spelt(float if float in options else options[0], several=several)
+        return describe_kind(float if float in options else options[0], several=several)
     if get_origin(kind) is Literal:
         return f"one of {', '.join(get_args(kind))}"
     if get_origin(kind) in (list, tuple):
-        return f"a list of {spelt(get_args(kind)[0], several=True)}"
+        return f"a list of {describe_kind(get_args(kind)[0], several=True)}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", None: "nothing"}
     plural = {int: "whole numbers", float: "numbers", str: "texts"}
     return plural.get(kind, "tables") if several else words.get(kind, "a table")
 
 
-def _inner(value: Any, kind: Any) -> list[tuple[Any, Any, Any]] | None:
+def _items_of(value: Any, kind: Any) -> list[tuple[Any, Any, Any]] | None:
     """(key, item, kind) of what is in a list or a table of free keys; None for what is no such container."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is dict and isinstance(value, dict):
@@ -116,7 +116,8 @@ def _table_hints(kind: Any) -> dict[str, Any] | None:
     return None
 
 
-def _required(kind: Any) -> list[str]:
+def required_names(kind: Any) -> list[str]:
+    """The fields of a described table that have no default."""
     if is_typeddict(kind):
         return [name for name in get_type_hints(kind) if name in kind.__required_keys__]
     if is_dataclass(kind):
@@ -126,23 +127,23 @@ def _required(kind: Any) -> list[str]:
 
 def _table_mismatch(value: Any, kind: Any, hints: dict[str, Any], where: str) -> str | None:
     if not isinstance(value, dict):
-        return f"{where or 'it'} must be a table, got {shown(value)}"
+        return f"{where or 'it'} must be a table, got {shorten(value)}"
     place = f"{where} " if where else ""
     for name in value:
         if name not in hints:
-            return f"{place}has an unknown key {shown(name)}; it may have {', '.join(hints)}"
-    for name in _required(kind):
+            return f"{place}has an unknown key {shorten(name)}; it may have {', '.join(hints)}"
+    for name in required_names(kind):
         if name not in value:
             return f"{place}lacks {name!r}"
     found = (mismatch(item, hints[name], f"{where}.{name}" if where else name) for name, item in value.items())
     return next((text for text in found if text is not None), None)
 
 
-def _wrong(value: Any, kind: Any, where: str) -> str:
-    return f"{where or 'it'} must be {spelt(kind)}, got {shown(value)}"
+def _say_mismatch(value: Any, kind: Any, where: str) -> str:
+    return f"{where or 'it'} must be {describe_kind(kind)}, got {shorten(value)}"
 
 
-def shown(value: Any) -> str:
+def shorten(value: Any) -> str:
     """A value as an error shows it: one line, and never all of a long one."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:80]}... ({len(text)} characters)"

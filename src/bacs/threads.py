@@ -53,7 +53,7 @@ class Threads:
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """`function(item)` of each item, in order, after all have come to an end; the first error is raised."""
-        pool = self._ready(len(items))
+        pool = self._pool_for(len(items))
         if pool is None:
             return [function(item) for item in items]
         waiting = [pool.submit(function, item) for item in items]
@@ -74,7 +74,7 @@ class Threads:
         `on_batch` is called by one thread at a time. It is also where members stop early, after an error or Ctrl-C, so
         a function should call the one that it is given after every batch.
         """
-        pool = self._ready(len(items))
+        pool = self._pool_for(len(items))
         if pool is None:
             for item in items:
                 yield function(item, on_batch)
@@ -101,7 +101,7 @@ class Threads:
                 if not future.cancel():
                     future.exception()  # waits for its end
 
-    def _ready(self, count: int) -> ThreadPoolExecutor | None:
+    def _pool_for(self, count: int) -> ThreadPoolExecutor | None:
         """The pool for so many items, made anew if the caller's thread has another number of torch's threads now."""
         threads = torch.get_num_threads()
         workers = min(threads, self.items)
@@ -111,11 +111,11 @@ class Threads:
         split = workers, threads // workers
         if self._pool is None or split != self._split:
             self.close()
-            self._pool, self._split = _begin(*split), split
+            self._pool, self._split = _start_pool(*split), split
         return self._pool
 
 
-def _begin(workers: int, threads: int) -> ThreadPoolExecutor:
+def _start_pool(workers: int, threads: int) -> ThreadPoolExecutor:
     """A pool whose threads have all begun, each with so many of torch's."""
     begun = Barrier(workers + 1)
 
@@ -134,7 +134,7 @@ def _begin(workers: int, threads: int) -> ThreadPoolExecutor:
     return pool
 
 
-def safe(images: Any, models: Sequence[nn.Module], device: torch.device | str | None = None) -> bool:
+def can_share(images: Any, models: Sequence[nn.Module], device: torch.device | str | None = None) -> bool:
     """Whether threads may share these: arrays, unlike a caller's Dataset, and models on the CPU, no two the same."""
     tensors = [next(iter((*model.parameters(), *model.buffers())), None) for model in models]
     places = {"cpu" if tensor is None else tensor.device.type for tensor in tensors}

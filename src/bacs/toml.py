@@ -1,13 +1,12 @@
 """Recipes as TOML files: keys and types are checked against what a verb knows; errors name the nearest right key."""
 
 import tomllib
-from dataclasses import MISSING, fields
-from difflib import get_close_matches
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from bacs.errors import RecipeError
-from bacs.schema import mismatch
+from bacs.errors import RecipeError, did_you_mean
+from bacs.schema import mismatch, required_names
 
 MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
 """The key that tells a recipe of one verb from those of the others; every recipe must have its own."""
@@ -16,7 +15,7 @@ MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
 SHIPPED = Path(__file__).parent / "recipes"
 
 
-def shipped() -> dict[str, Path]:
+def shipped_recipes() -> dict[str, Path]:
     """The recipes that come with bacs, by name."""
     return {file.name.removesuffix(".toml"): file for file in sorted(SHIPPED.glob("*.toml"))}
 
@@ -26,7 +25,7 @@ def locate(recipe: str | Path) -> Path:
     file = Path(recipe)
     if file.exists() or file.parent != Path():
         return file
-    return shipped().get(file.name.removesuffix(".toml"), file)
+    return shipped_recipes().get(file.name.removesuffix(".toml"), file)
 
 
 def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
@@ -35,8 +34,10 @@ def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
     try:
         table = tomllib.loads(file.read_text())
     except FileNotFoundError:
-        known = list(shipped())
-        raise RecipeError(f"{file}: there is no such recipe{near(file.name.removesuffix('.toml'), known)}") from None
+        known = list(shipped_recipes())
+        raise RecipeError(
+            f"{file}: there is no such recipe{did_you_mean(file.name.removesuffix('.toml'), known)}"
+        ) from None
     except (OSError, ValueError, RecursionError) as error:  # the last for a thousand brackets
         raise RecipeError(f"{file}: not a TOML file that can be read: {error}") from error
     found = verb_of(table)
@@ -53,9 +54,7 @@ def verb_of(table: dict[str, Any]) -> str | None:
 
 def check_recipe(table: dict[str, Any], recipe: type) -> None:
     """Raises for keys and values that are not those of a recipe's dataclass."""
-    known = fields(recipe)
-    required = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
-    check_keys("the recipe", table, [f.name for f in known], required=required)
+    check_keys("the recipe", table, [f.name for f in fields(recipe)], required=required_names(recipe))
     check_types(table, get_type_hints(recipe))
 
 
@@ -63,7 +62,9 @@ def check_keys(where: str, table: dict[str, Any], known: list[str], *, required:
     """Raises for a key that is unknown, and for one that is missing."""
     for key in table:
         if key not in known:
-            raise RecipeError(f"{where} has an unknown key {key!r}{near(key, known)}; it may have {', '.join(known)}")
+            raise RecipeError(
+                f"{where} has an unknown key {key!r}{did_you_mean(key, known)}; it may have {', '.join(known)}"
+            )
     for key in required:
         if key not in table:
             raise RecipeError(f"{where} lacks the key {key!r}")
@@ -74,9 +75,3 @@ def check_types(table: dict[str, Any], kinds: dict[str, Any], prefix: str = "") 
     for name, value in table.items():
         if (wrong := mismatch(value, kinds[name], f"{prefix}{name}")) is not None:
             raise RecipeError(wrong)
-
-
-def near(name: object, known: list[str]) -> str:
-    """A hint at the known name that was probably meant, or nothing."""
-    close = get_close_matches(str(name), known, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -9,7 +9,7 @@ import pytest
 
 import bacs.data
 from bacs.benchmark import images
-from bacs.data import Shift
+from bacs.data import ImageSet
 from bacs.errors import DataError
 
 
@@ -43,7 +43,7 @@ def test_shared_images_are_those_of_the_shift(tmp_path):
 def test_lazy_images_are_written_part_by_part_and_masks_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(images, "CHUNK", 4)
     pixels = np.random.default_rng(0).integers(0, 256, (10, 3, 3, 3), dtype=np.uint8)
-    shift = Shift("lazy", Lazy(pixels), np.arange(10) % 3, ("a", "b", "c"), np.array([True, False, True]))
+    shift = ImageSet("lazy", Lazy(pixels), np.arange(10) % 3, ("a", "b", "c"), np.array([True, False, True]))
     shared = images.shared(tmp_path / "lazy", lambda: shift)
     np.testing.assert_array_equal(shared.images, pixels)
     np.testing.assert_array_equal(shared.class_mask, shift.class_mask)
@@ -78,7 +78,7 @@ def test_processes_that_ask_at_once_wait_for_the_first(tmp_path):
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path):
-    shift = Shift("nameless", np.zeros((3, 2, 2, 1), np.uint8), None, ())
+    shift = ImageSet("nameless", np.zeros((3, 2, 2, 1), np.uint8), None, ())
     with pytest.raises(DataError, match="nameless has no labels: there is nothing to score by"):
         images.shared(tmp_path / "x", lambda: shift)
     assert list(tmp_path.iterdir()) == []

@@ -228,10 +228,10 @@ def test_a_process_that_always_dies_is_the_failure_of_its_cell(recipe, run_folde
 
     def outcomes(function, jobs, **options):
         from bacs.engine import Outcome
-        from bacs.engine.outcome import attempt, lost
+        from bacs.engine.outcome import attempt, job_lost
 
         for index, job in enumerate(jobs):
-            yield Outcome(index, *((None, lost(3, "signal SIGKILL")) if index == 1 else attempt(function, job)), 1)
+            yield Outcome(index, *((None, job_lost(3, "signal SIGKILL")) if index == 1 else attempt(function, job)), 1)
 
     monkeypatch.setattr("bacs.engine.inline.outcomes", outcomes)
     summary = run(recipe, run_folder, out)

@@ -19,7 +19,7 @@ from torch import nn
 import bacs
 import small
 from bacs import checkpoints, cli
-from bacs.json_files import sealed
+from bacs.files import seal
 from bacs.parameters import read
 from bacs.posteriors import flat
 from small import small_member
@@ -383,7 +383,7 @@ class TestOnline:
         manifest = json.loads(file.read_text())
         manifest["stream"]["device"] = "cuda"
         del manifest["sha256"]
-        file.write_text(json.dumps(sealed(manifest)))
+        file.write_text(json.dumps(seal(manifest)))
         code, _, err = adapt("half", "photos", "--out", "b.csv", "--online")
         assert code == 1
         assert "device 'cuda' is not available" in err
@@ -471,7 +471,7 @@ class TestFailures:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr("bacs.checkpoints.replace", full)
+            patch.setattr("bacs.files.write", full)
             code, _, err = adapt(*wishes)
         assert code == 1
         assert "could not save to run2: No space left on device" in err
@@ -483,7 +483,7 @@ class TestFailures:
         os.mkdir("training")
         manifest = json.loads(Path("run/bacs.json").read_text())
         del manifest["sha256"]
-        Path("training/bacs.json").write_text(json.dumps(sealed(manifest | {"kind": "run"})))
+        Path("training/bacs.json").write_text(json.dumps(seal(manifest | {"kind": "run"})))
         code, _, err = adapt("run", "photos", "--out", "a.csv", "--save", "training", "--overwrite")
         assert code == 2
         assert "training holds a run, which is not replaced" in err

@@ -90,7 +90,7 @@ def test_a_killed_run_leaves_no_half_file(tmp_path):
     program = "import sys, tyro; from bacs.cli.corrupt import corrupt; tyro.cli(corrupt)"
     command = [sys.executable, "-c", program, str(tmp_path / "many.npy"), "--out", str(tmp_path / "out")]
     process = subprocess.Popen([*command, "--corruptions", "gaussian_noise", "shot_noise"], stderr=subprocess.DEVNULL)
-    while not list((tmp_path / "out").glob(".*.npy.part")) and process.poll() is None:
+    while not list((tmp_path / "out").glob(".*.npy.*.tmp")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()

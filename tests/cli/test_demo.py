@@ -10,7 +10,7 @@ from PIL import Image
 
 import bacs
 from bacs import cli
-from bacs.data.image_set import first
+from bacs.data.image_set import take_first
 
 demo = import_module("bacs.cli.work.demo")
 
@@ -23,7 +23,7 @@ def small(monkeypatch):
     monkeypatch.setattr(demo.os, "cpu_count", lambda: 1)
     monkeypatch.setattr("bacs.engine.place.os.sched_getaffinity", lambda _: {0}, raising=False)
     load = bacs.data.load
-    monkeypatch.setattr(bacs.data, "load", lambda name, **options: first(load(name, **options), 120))
+    monkeypatch.setattr(bacs.data, "load", lambda name, **options: take_first(load(name, **options), 120))
 
 
 def test_the_demo_trains_adapts_prints_and_draws(small, tmp_path, capsys, monkeypatch):

@@ -15,7 +15,7 @@ from PIL import Image
 
 import bacs
 from bacs import cli
-from bacs.json_files import sealed
+from bacs.files import seal
 from small import small_member
 from sweep_records import make_record, write_sweep
 from tiny import tiny_ensemble
@@ -233,7 +233,7 @@ def test_a_manifest_that_is_not_whole_is_said(place, bacs_says, change, message)
     manifest = json.loads(Path("spoilt/bacs.json").read_text()) | change
     del manifest["sha256"]
     whole = {key: value for key, value in manifest.items() if key not in change or value is not None}
-    Path("spoilt/bacs.json").write_text(json.dumps(sealed(whole)))
+    Path("spoilt/bacs.json").write_text(json.dumps(seal(whole)))
     code, err = bacs_says("info", "spoilt")
     assert (code, message in err) == (1, True)
     with pytest.raises(bacs.BacsError, match=re.escape(message)):

@@ -69,7 +69,7 @@ def test_zoom_blur_is_the_mean_of_scipys_zooms(constants, severity, small):
 @pytest.mark.parametrize("glass", [Glass(0.7, 1, 2), Glass(1.0, 2, 3), Glass(1.5, 4, 2)])
 def test_glass_blur_moves_pixels_as_the_sequential_definition_does(glass):
     height, width = 23, 31
-    ours = blur.glass_sources(height, width, glass, Generator(SFC64(3)))
+    ours = blur.glass_origins(height, width, glass, Generator(SFC64(3)))
     rng = Generator(SFC64(3))
     shown = np.arange(height * width).reshape(height, width)
     rows, columns = range(glass.reach + 1, height - glass.reach + 1), range(glass.reach + 1, width - glass.reach + 1)
@@ -84,7 +84,7 @@ def test_glass_blur_moves_pixels_as_the_sequential_definition_does(glass):
 
 
 def test_glass_blur_leaves_the_margin_in_place():
-    sources = blur.glass_sources(40, 40, Glass(0.7, 2, 1), Generator(SFC64(0))).reshape(40, 40)
+    sources = blur.glass_origins(40, 40, Glass(0.7, 2, 1), Generator(SFC64(0))).reshape(40, 40)
     untouched = np.arange(1600).reshape(40, 40)
     assert (sources[:3] == untouched[:3]).all()
     assert (sources[-1:] == untouched[-1:]).all()

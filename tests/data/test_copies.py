@@ -7,7 +7,7 @@ from PIL import Image
 from bacs.corruptions import corrupt
 from bacs.data import copies, load, shift
 from bacs.data.copies import write_copy
-from bacs.errors import DataError
+from bacs.errors import DataError, RunError
 
 
 @pytest.fixture
@@ -71,8 +71,7 @@ def test_a_break_leaves_no_half_file_and_the_next_call_goes_on(cifar10, tmp_path
         write_copy(cifar10, tmp_path / "out", ["contrast", "brightness"], [1, 5], 0, break_after_the_first)
     assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == ["bacs.json", "contrast.npy", "labels.npy"]
     assert write_copy(cifar10, tmp_path / "out", ["contrast", "brightness"], [1, 5], 0) == ["brightness"]
-    assert not list((tmp_path / "out").glob("*.part"))
-    assert not list((tmp_path / "out").glob(".*.part"))
+    assert not list((tmp_path / "out").glob(".*"))
 
 
 def test_other_settings_and_foreign_files_are_not_mixed_in(cifar10, tmp_path):
@@ -146,3 +145,11 @@ def test_files_that_would_get_one_name_are_refused(tmp_path, write_pictures):
     write_pictures(tmp_path / "site", {"a.png": (8, 8), "a.jpg": (8, 8)})
     with pytest.raises(DataError, match="two files of one class differ in their ending alone"):
         write_copy(load(tmp_path / "site"), tmp_path / "out", ["brightness"], [1], 0)
+
+
+def test_two_calls_do_not_write_into_one_folder(cifar10, tmp_path):
+    def write_again(images):
+        with pytest.raises(RunError, match=r"out is being written by another process"):
+            write_copy(cifar10, tmp_path / "out", ["contrast"], [1], 0)
+
+    assert write_copy(cifar10, tmp_path / "out", ["contrast"], [1], 0, write_again) == ["contrast"]

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 import bacs
+from bacs.data.listing import Encoded
 from bacs.data.picture_batches import picture_batches
-from bacs.data.sources import Encoded
 
 FIT = bacs.Preprocessing((0.5,) * 3, (0.25,) * 3, size=(4, 4))
 

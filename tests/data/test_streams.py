@@ -3,7 +3,7 @@ import pytest
 
 from bacs.corruptions import TEST
 from bacs.data import (
-    Shift,
+    ImageSet,
     batched,
     continual_names,
     correlated_order,
@@ -13,11 +13,11 @@ from bacs.data import (
 )
 
 
-def make_shift(name: str, count: int, classes: int = 10) -> Shift:
+def make_shift(name: str, count: int, classes: int = 10) -> ImageSet:
     """Images whose every pixel is their number, labels that are that number modulo `classes`."""
     numbers = np.arange(count)
     images = np.broadcast_to(numbers.astype(np.uint8)[:, None, None, None], (count, 2, 2, 3))
-    return Shift(name, images, numbers % classes, tuple(str(each) for each in range(classes)))
+    return ImageSet(name, images, numbers % classes, tuple(str(each) for each in range(classes)))
 
 
 @pytest.mark.parametrize("order", ["shuffled", "correlated", "stored"])
@@ -76,7 +76,7 @@ def test_shifts_are_made_when_their_turn_comes():
 
 
 def test_unlabelled_images_stream_without_labels():
-    shift = Shift("site", np.zeros((5, 2, 2, 3), np.uint8), None, ())
+    shift = ImageSet("site", np.zeros((5, 2, 2, 3), np.uint8), None, ())
     assert [batch.labels for batch in stream_batches([shift], batch_size=3)] == [None, None]
     with pytest.raises(ValueError, match="order must not be 'correlated' for site: it has no labels"):
         list(stream_batches([shift], order="correlated"))

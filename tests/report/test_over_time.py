@@ -108,17 +108,6 @@ def test_streams_at_several_severities_have_a_figure_each():
     assert "By severity" not in [part.heading for part in made.parts]
 
 
-def test_seeds_are_averaged_window_by_window():
-    first, second = make_stream_record("bacs"), make_stream_record("bacs", seed=1)
-    for window in second["windows"]:
-        window["ensemble"] = window["ensemble"] | {"accuracy": window["ensemble"]["accuracy"] - 0.1}
-    (comparison,) = comparisons([first, second])
-    (shift,) = over_time.streams(comparison)
-    found = over_time.scores_over_time(comparison.of_kind("ensemble")[0], shift)
-    expected = [window["ensemble"]["accuracy"] - 0.05 for window in first["windows"]]
-    assert list(found.values()) == pytest.approx(expected)
-
-
 def test_other_protocols_and_streams_keep_apart():
     records = [
         make_stream_record("bacs"),

@@ -85,13 +85,13 @@ def running():
 
 PICTURE = encoded(pixels(1)[0])
 REFUSED = {
-    "text": (b"no picture", "picture 1: not a JPEG, PNG or WebP picture", 422),
+    "text": (b"no picture", "picture 1: not a JPEG, PNG or WEBP picture", 422),
     "empty": (b"", "picture 1: empty", 422),
     "truncated": (encoded(pixels(1, size=64)[0])[:4000], "picture 1: damaged", 422),
-    "of another format": (encoded(pixels(1)[0], "GIF"), "picture 1: not a JPEG, PNG or WebP picture", 422),
-    "too many pixels": (encoded(pixels(1, size=101)[0]), "at most 10000 pixels, got 101 x 101", 413),
-    "a pickle": (b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00", "not a JPEG, PNG or WebP picture", 422),
-    "a path": (b"/etc/passwd", "not a JPEG, PNG or WebP picture", 422),
+    "of another format": (encoded(pixels(1)[0], "GIF"), "picture 1: not a JPEG, PNG or WEBP picture", 422),
+    "too many pixels": (encoded(pixels(1, size=101)[0]), "at most 10000 pixels are allowed, got 101 x 101", 413),
+    "a pickle": (b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00", "not a JPEG, PNG or WEBP picture", 422),
+    "a path": (b"/etc/passwd", "not a JPEG, PNG or WEBP picture", 422),
 }
 
 
@@ -108,7 +108,7 @@ def test_forms_without_pictures_or_with_too_many_are_refused(running):
     for parts, code, reason in (
         ([], 422, "no picture"),
         ([PICTURE] * 9, 413, "at most 8 pictures"),
-        ([PICTURE, b"x"], 422, "picture 2: not a JPEG, PNG or WebP picture"),
+        ([PICTURE, b"x"], 422, "picture 2: not a JPEG, PNG or WEBP picture"),
     ):
         status, _, told = running.ask("POST", "/predict", *multipart(parts))
         assert (status, reason in json.loads(told)["error"]) == (code, True)

@@ -56,16 +56,16 @@ def test_frozen_is_kept_too(tmp_path):
 
 def test_a_full_disk_is_said_and_everybody_is_served(tmp_path, monkeypatch):
     """The disk takes half of a file and then no more, as a full one does."""
-    own = bacs.checkpoints.replace
+    own = bacs.files.write
     full = [False]
 
-    def write(file, data):
+    def write(file, data, *, durable=True):
         if full[0]:
             (file.with_name(f".{file.name}.1.tmp")).write_bytes(data[: len(data) // 2])
             raise OSError(28, "No space left on device")
-        own(file, data)
+        own(file, data, durable=durable)
 
-    monkeypatch.setattr("bacs.checkpoints.replace", write)
+    monkeypatch.setattr("bacs.files.write", write)
     alone = bacs.stream(served_ensemble(), "bacs")
     with Running(bacs.stream(served_ensemble(), "bacs"), state=tmp_path / "state", save_every=1) as running:
         for step, batch in enumerate(BATCHES[:4], start=1):

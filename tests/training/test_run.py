@@ -20,7 +20,7 @@ from PIL import Image
 from rich.console import Console
 
 import bacs
-from bacs import checkpoints
+from bacs import checkpoints, files
 from bacs.engine import Place, place
 from bacs.errors import BacsError, CheckpointError, DataError, RecipeError, RunError
 from bacs.training import folder, member, recipe, watch
@@ -85,17 +85,17 @@ def test_a_full_disk_at_any_write_is_said_and_what_was_stored_goes_on(plan, tmp_
     """A failing write stands for a kill at that moment, too: neither may leave anything half done."""
     run(plan, tmp_path / "whole", members=[0])
     count = 0
-    really = checkpoints.replace
+    really = files.write
 
-    def replace(file, data):
+    def write(file, data, *, durable=True):
         nonlocal count
-        count += 1
+        count += durable
         if count == writes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        really(file, data)
+        really(file, data, durable=durable)
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoints, "replace", replace)
+        patched.setattr(files, "write", write)
         with pytest.raises(BacsError, match="No space left on device"):
             run(plan, tmp_path / "run", members=[0])
     assert not folder.is_finished(tmp_path / "run", 0)

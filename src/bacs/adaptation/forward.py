@@ -37,7 +37,7 @@ def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None, 
         logits = logits_of(_compiled_call()(model, inputs) if compiled else model(inputs))
     except (RuntimeError, ValueError, IndexError) as error:
         raise _explained(error, model, inputs) from error
-    if not recording(logits.device) and not torch.isfinite(logits).all():
+    if not torch.isfinite(logits).all():
         raise DivergenceError(
             f"{type(model).__name__} gave NaN or infinite logits for finite inputs; its weights have diverged "
             "(a smaller learning_rate helps)"
@@ -48,11 +48,6 @@ def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None, 
 def restricted(logits: Tensor, class_mask: Tensor | None) -> Tensor:
     """The columns of the classes of the mask."""
     return logits if class_mask is None else logits[:, class_mask.to(logits.device)]
-
-
-def recording(device: torch.device) -> bool:
-    """Whether a CUDA graph is being recorded there: nothing may be read back from the GPU then."""
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bacs.data.streams import World
+from bacs.data import World
 from bacs.methods.catalogue import METHODS
 
 STRUNG = ("continual", "gradual")

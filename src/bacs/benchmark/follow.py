@@ -16,8 +16,8 @@ from bacs.benchmark import scores
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.scores import Judged, judge
-from bacs.data.shifts import Shift
-from bacs.data.streams import StreamBatch, stream_batches
+from bacs.data import StreamBatch, stream_batches
+from bacs.data.image_set import ImageSet
 from bacs.drivers import stream
 from bacs.ensemble import Ensemble
 from bacs.methods import Stream
@@ -33,7 +33,7 @@ OBSERVED = ("agreement", "confidence", "effective_classes")
 def follow(
     cell: Cell,
     ensemble: Ensemble,
-    shifts: Iterable[Shift],
+    shifts: Iterable[ImageSet],
     names: list[str],
     clock: Clock,
     on_batch: OnBatch,

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from bacs import locks
+from bacs import files
 from bacs.benchmark.cell import slug
-from bacs.data import Shift
-from bacs.data.image_set import Images
+from bacs.data import ImageSet
+from bacs.data.formats.arrays import write_images
 from bacs.errors import DataError
 
 CHUNK = 256  # images that are in memory at a time while lazy ones are written
@@ -26,15 +26,15 @@ def folder(working: Path, shift: str) -> Path:
     return working / "images" / slug(shift)
 
 
-def shared(folder: Path, make: Callable[[], Shift]) -> Shift:
+def shared(folder: Path, make: Callable[[], ImageSet]) -> ImageSet:
     """The shift stored in `folder`; the first to ask makes it, the others wait."""
     if not folder.exists():
-        with locks.locked(folder.with_name(f"{folder.name}.lock"), f"{folder} is being made", wait=True):
+        with files.lock(folder.with_name(f"{folder.name}.lock"), f"{folder} is being made", wait=True):
             if not folder.exists():
                 _write(make(), folder)
     about = json.loads((folder / "about.json").read_text())
     mask = about["class_mask"]
-    return Shift(
+    return ImageSet(
         about["name"],
         np.load(folder / "images.npy", mmap_mode="r"),
         np.load(folder / "labels.npy"),
@@ -43,13 +43,15 @@ def shared(folder: Path, make: Callable[[], Shift]) -> Shift:
     )
 
 
-def _write(shift: Shift, folder: Path) -> None:
+def _write(shift: ImageSet, folder: Path) -> None:
     if shift.labels is None:
         raise DataError(f"{shift.name} has no labels: there is nothing to score by")
     part = folder.with_name(f".{folder.name}.{uuid4().hex}")
     try:
         part.mkdir(parents=True)
-        _write_images(part / "images.npy", shift.images)
+        parts = (shift.images[start : start + CHUNK] for start in range(0, len(shift), CHUNK))
+        with (part / "images.npy").open("wb") as file:
+            write_images(file, shift.images.shape, parts)
         np.save(part / "labels.npy", shift.labels)
         mask = None if shift.class_mask is None else shift.class_mask.tolist()
         about = {"name": shift.name, "classes": shift.classes, "class_mask": mask}
@@ -60,12 +62,3 @@ def _write(shift: Shift, folder: Path) -> None:
         raise DataError(
             f"the images of {shift.name} could not be kept in {folder}: {error.strerror or error}"
         ) from error
-
-
-def _write_images(file: Path, images: Images) -> None:
-    # Not through a memory map: a full disk would end the process instead of raising an error.
-    with file.open("wb") as handle:
-        header = {"descr": "|u1", "fortran_order": False, "shape": tuple(images.shape)}
-        np.lib.format.write_array_header_1_0(handle, header)
-        for start in range(0, len(images), CHUNK):
-            handle.write(np.ascontiguousarray(images[start : start + CHUNK]).data)

@@ -11,8 +11,8 @@ from typing import Any
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.tally import Tally, bounds_of
-from bacs.data.shifts import Shift
-from bacs.data.streams import world_batches
+from bacs.data import world_batches
+from bacs.data.image_set import ImageSet
 from bacs.drivers import kept, stream
 from bacs.ensemble import Ensemble
 from bacs.methods import Stream
@@ -25,7 +25,7 @@ SAVE_EVERY = 50
 def pass_through(
     cell: Cell,
     ensemble: Ensemble,
-    shift: Shift,
+    shift: ImageSet,
     names: list[str],
     clock: Clock,
     on_batch: OnBatch,

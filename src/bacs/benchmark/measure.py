@@ -23,7 +23,7 @@ from bacs.benchmark.lasting import pass_through
 from bacs.benchmark.scores import judge, summary
 from bacs.benchmark.tempered import Tempered
 from bacs.benchmark.watch import Heartbeat
-from bacs.data import Shift
+from bacs.data import ImageSet
 from bacs.drivers.evaluate import member_probabilities
 from bacs.ensemble import Ensemble
 from bacs.methods.catalogue import METHODS
@@ -106,7 +106,7 @@ def state_of(job: CellJob) -> dict[str, Any]:
     return {"cell": job.cell.identity(), "run": job.about_run["sha256"], "device": job.device, "compile": job.compile}
 
 
-def shared_shift(job: CellJob, name: str) -> Shift:
+def shared_shift(job: CellJob, name: str) -> ImageSet:
     """The images of a shift, as all cells that meet it share them."""
     seed, limit = job.cell.seed, job.cell.limit
     return images.shared(
@@ -114,7 +114,7 @@ def shared_shift(job: CellJob, name: str) -> Shift:
     )
 
 
-def shared_shifts(job: CellJob, clock: Clock) -> Iterator[Shift]:
+def shared_shifts(job: CellJob, clock: Clock) -> Iterator[ImageSet]:
     """The shifts of a cell's sequence, each made or opened when the one before it has passed."""
     for name in job.cell.sequence:
         shift = shared_shift(job, name)
@@ -123,7 +123,7 @@ def shared_shifts(job: CellJob, clock: Clock) -> Iterator[Shift]:
 
 
 def adapt_to(
-    cell: Cell, ensemble: Ensemble, shift: Shift, names: list[str], clock: Clock, on_batch: OnBatch, **options: Any
+    cell: Cell, ensemble: Ensemble, shift: ImageSet, names: list[str], clock: Clock, on_batch: OnBatch, **options: Any
 ) -> dict[str, Any]:
     """The scores and curves of a record of one shift; members are predicted and scored one after another."""
     offline: dict[str, Any] = {"epochs": cell.epochs, "seed": cell.seed} if cell.protocol == "offline" else {}

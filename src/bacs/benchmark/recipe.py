@@ -9,13 +9,13 @@ from typing import Any, get_type_hints
 from bacs.benchmark.cell import STREAMED
 from bacs.benchmark.worlds import world_of
 from bacs.corruptions import TEST, VALIDATION
+from bacs.data import World, continual_names, gradual_names
 from bacs.data.corrupted import PUBLISHED_COPIES
 from bacs.data.shifts import CORRUPTIBLE
-from bacs.data.streams import World, continual_names, gradual_names
-from bacs.errors import RecipeError
+from bacs.errors import RecipeError, did_you_mean
 from bacs.methods.catalogue import METHODS, PROTOCOLS
 from bacs.methods.settings import used
-from bacs.toml import check_keys, check_recipe, check_types, near
+from bacs.toml import check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 
 CORRUPTIBLE_C = [f"{name}-c" for name in CORRUPTIBLE]
@@ -217,4 +217,4 @@ def check_list(key: str, values: tuple[Any, ...]) -> None:
 def _check_names(key: str, values: tuple[str, ...], known: list[str]) -> None:
     for value in values:
         if value not in known:
-            raise RecipeError(f"{key} must be among {', '.join(known)}; got {value!r}{near(value, known)}")
+            raise RecipeError(f"{key} must be among {', '.join(known)}; got {value!r}{did_you_mean(value, known)}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
 from bacs.errors import RunError
-from bacs.json_files import is_sealed
+from bacs.files import is_sealed
 from bacs.methods.catalogue import METHODS
 from bacs.methods.settings import used
 from bacs.schema import Count, mismatch

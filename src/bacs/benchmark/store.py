@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 from uuid import uuid4
 
-from bacs import checkpoints, locks
+from bacs import checkpoints, files
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.record import FORMAT, READABLE, check_record
 from bacs.errors import RunError
-from bacs.json_files import is_sealed, read_json, sealed
+from bacs.files import is_sealed, read_json, seal
 from bacs.methods.catalogue import METHODS
 from bacs.methods.settings import used
 from bacs.schema import Count, mismatch
@@ -73,13 +73,13 @@ def working(out: Path) -> Iterator[Path]:
 
 def locked(out: Path) -> AbstractContextManager[None]:
     """Sole right to sweep into this folder."""
-    return locks.locked(out / ".lock", f"{out} is being filled")
+    return files.lock(out / ".lock", f"{out} is being filled")
 
 
 def write(out: Path, record: Mapping[str, Any]) -> None:
     """Stores the record of a cell, whole or not at all."""
     scores = {key: _encoded(record[key]) for key in SCORED if key in record}
-    fields = sealed({"format": FORMAT, **record, **scores})
+    fields = seal({"format": FORMAT, **record, **scores})
     lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in fields.items()]
     _replace(record_file(out, record["id"]), "{" + ",\n ".join(lines) + "}\n")
 
@@ -118,7 +118,7 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
     if others and not ours:
         raise RunError(f"{out} holds something else, such as {min(others)}; choose a new or empty folder")
     if (out / MANIFEST).exists():
-        theirs = _manifest(out)
+        theirs = read_manifest(out)
         _compare(out, "the kind of run", theirs["kind"], about["kind"])
         for key in ("members", "sha256"):
             _compare(out, f"the run's {key}", theirs["run"][key], about["run"][key])
@@ -142,14 +142,14 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
 
 def begin(out: Path, about: Mapping[str, Any]) -> None:
     """Makes `out` the folder of this sweep; to be called after `check`."""
-    text = json.dumps(sealed({"format": FORMAT, **about}), indent=1) + "\n"
+    text = json.dumps(seal({"format": FORMAT, **about}), indent=1) + "\n"
     if not (out / MANIFEST).exists() or (out / MANIFEST).read_text() != text:
         _replace(out / MANIFEST, text)
-    for stray in (out / "records").glob(".*.tmp"):  # what a kill in the middle of writing left behind
-        stray.unlink(missing_ok=True)
+    files.remove_strays(out / "records")
 
 
-def _manifest(out: Path) -> dict[str, Any]:
+def read_manifest(out: Path) -> dict[str, Any]:
+    """What the folder's sweep.json says: recipe, run and kind, each checked."""
     try:
         manifest = read_json(out / MANIFEST)
         if not isinstance(manifest, dict) or manifest.get("format") not in READABLE:
@@ -188,7 +188,7 @@ def _compare(out: Path, what: str, there: Any, here: Any) -> None:
 def _replace(file: Path, text: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        checkpoints.replace(file, text.encode())
+        files.write(file, text.encode())
     except OSError as error:
         raise RunError(f"could not write {file}: {error.strerror or error}; finished records are intact") from error
 

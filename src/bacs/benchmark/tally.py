@@ -15,11 +15,11 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from bacs import checkpoints
+from bacs import files
 from bacs.benchmark import scores
 from bacs.benchmark.follow import score_window, window_bounds
 from bacs.benchmark.scores import Judged
-from bacs.data.streams import World
+from bacs.data import World
 from bacs.data.streams.worlds import CLEAN
 from bacs.drivers import kept
 from bacs.errors import CheckpointError
@@ -88,7 +88,7 @@ class Tally:
         pending = self._pending
         if len(self._labels):
             tensors = {"rows": self._rows.contiguous(), "labels": torch.from_numpy(self._labels)}
-            checkpoints.replace(pending, save_tensors(tensors))
+            files.write(pending, save_tensors(tensors))
         if self._windows:
             with (self._folder / LINES).open("ab") as file:
                 os.fsync(file.fileno())

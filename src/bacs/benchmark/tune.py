@@ -16,10 +16,10 @@ from bacs.benchmark.cell import Cell, slug
 from bacs.benchmark.recipe import check_corrupted, check_list, settle
 from bacs.corruptions import VALIDATION
 from bacs.drivers.evaluate import PROTOCOLS
-from bacs.errors import RecipeError, RunError
+from bacs.errors import RecipeError, RunError, did_you_mean
 from bacs.methods.catalogue import METHODS
 from bacs.metrics import SCORES
-from bacs.toml import check_keys, check_recipe, check_types, near
+from bacs.toml import check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 
 NUMBERS = ("learning_rate", "posterior_weight", "objective_temperature", "temperature", "batch_weight", "momentum")
@@ -114,7 +114,7 @@ def checked(recipe: TuneRecipe) -> TuneRecipe:
         ("criterion", recipe.criterion, list(SCORES)),
     ):
         if value not in known:
-            raise RecipeError(f"{key} must be one of {', '.join(known)}; got {value!r}{near(value, known)}")
+            raise RecipeError(f"{key} must be one of {', '.join(known)}; got {value!r}{did_you_mean(value, known)}")
     check_corrupted(recipe.data, recipe.corruptions, recipe.severities, published=recipe.published)
     for name in recipe.corruptions:
         if name not in VALIDATION:

@@ -4,7 +4,6 @@ Cells at work say how far they are in small files, so it is the same for cells i
 machines. The bar and the time left count forward passes, not cells: five epochs take longer than none.
 """
 
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from bacs import files
 from bacs.benchmark.cell import Cell
 from bacs.training.watch import clock
 
@@ -42,10 +42,8 @@ class Heartbeat:
         self.done += count
         if time.monotonic() - self.written > INTERVAL:
             self.written = time.monotonic()
-            part = self.file.with_name(f".{self.file.name}.{os.getpid()}")
             with suppress(OSError):  # nobody's result depends on it
-                part.write_text(str(min(1.0, self.done / self.whole)))
-                part.replace(self.file)
+                files.write(self.file, str(min(1.0, self.done / self.whole)).encode(), durable=False)
 
 
 class Watch:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bacs.data.streams import Segment, World, plan_segments
+from bacs.data import Segment, World, plan_segments
 from bacs.errors import RecipeError
 from bacs.toml import check_keys, check_types
 

@@ -48,9 +48,9 @@ def corrupt(
     from bacs.corruptions import TEST, VALIDATION
     from bacs.data import load
     from bacs.data.copies import write_copy
-    from bacs.data.image_set import first
+    from bacs.data.image_set import take_first
     from bacs.errors import unknown_name
-    from bacs.writable import check_writable
+    from bacs.files import check_writable
 
     chosen = (*TEST, *VALIDATION) if corruptions is None else tuple(dict.fromkeys(corruptions))
     if not chosen:
@@ -67,7 +67,7 @@ def corrupt(
     if out.resolve().is_relative_to(Path(data).resolve()) and Path(data).is_dir():
         raise ValueError(f"out must lie outside of the data, {out} is in {data}: the copy would become a part of it")
     check_writable("out", out)
-    image_set = first(load(data, split=split, data_dir=data_dir, download=download, size=size), limit)
+    image_set = take_first(load(data, split=split, data_dir=data_dir, download=download, size=size), limit)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("corrupted images", total=len(chosen) * len(severities) * len(image_set))

@@ -31,7 +31,7 @@ def demo(
     from bacs.cli.work.demo import run
     from bacs.corruptions import TEST, VALIDATION
     from bacs.errors import unknown_name
-    from bacs.writable import check_folder
+    from bacs.files import check_folder
 
     if not shifts:
         raise ValueError("shifts must name at least one corruption, got none")

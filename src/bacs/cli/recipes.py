@@ -6,7 +6,7 @@ import tyro
 
 from bacs import toml
 from bacs.cli.arguments import takes
-from bacs.errors import RecipeError
+from bacs.errors import RecipeError, did_you_mean
 
 
 def recipes(name: Annotated[str | None, tyro.conf.Positional, takes("NAME")] = None) -> None:
@@ -20,10 +20,12 @@ def recipes(name: Annotated[str | None, tyro.conf.Positional, takes("NAME")] = N
     Args:
         name: The one to show; all names by default.
     """
-    known = toml.shipped()
+    known = toml.shipped_recipes()
     if name is not None:
         if name not in known:
-            raise RecipeError(f"{name}: there is no such recipe{toml.near(name, list(known))}; bacs recipes lists them")
+            raise RecipeError(
+                f"{name}: there is no such recipe{did_you_mean(name, list(known))}; bacs recipes lists them"
+            )
         print(known[name].read_text(), end="")
         return
     verbs = {name: toml.verb_of(toml.read(file)) for name, file in known.items()}

@@ -32,9 +32,9 @@ def report(
     from rich.console import Console
 
     from bacs.cli.work.report import as_json, common_folder, show
+    from bacs.files import check_folder
     from bacs.report.records import read
     from bacs.report.write import write
-    from bacs.writable import check_folder
 
     sweeps = [read(folder) for folder in folders]
     into = out or common_folder(folders) / "report"

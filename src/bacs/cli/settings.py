@@ -11,6 +11,7 @@ from bacs.control.auto import check_taken
 from bacs.engine.place import check_threads
 from bacs.ensemble import Ensemble
 from bacs.errors import RecipeError
+from bacs.files import check_writable
 from bacs.inputs import check_batch_size, check_seed
 from bacs.methods import METHODS
 from bacs.methods.catalogue import find
@@ -19,7 +20,6 @@ from bacs.predictions.growing import check_growing
 from bacs.predictions.labels import check_source
 from bacs.predictions.writers import check_out
 from bacs.predictive import check_accuracy, check_coverage
-from bacs.writable import check_writable
 
 HERE = tuple(name for name in NAMES if name in Wishes.__dataclass_fields__)
 """Settings that have a flag."""

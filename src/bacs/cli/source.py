@@ -15,13 +15,13 @@ from bacs.drivers.manifest import read_manifest
 from bacs.engine import Place
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
+from bacs.files import check_writable
 from bacs.methods import METHODS, Stream
 from bacs.methods.settings import Settings
 from bacs.posteriors import posterior_weight_for
 from bacs.posteriors.fisher_diag import FisherDiag
 from bacs.preprocessing import Preprocessing
 from bacs.pretrained.checkpoint import open_checkpoint
-from bacs.writable import check_writable
 
 
 def method_for(run: Path) -> str:

@@ -55,7 +55,7 @@ def sweep(
     from bacs.benchmark import store
     from bacs.benchmark.plan import plan
     from bacs.benchmark.sweep import about, run_cells
-    from bacs.writable import check_folder
+    from bacs.files import check_folder
 
     console = Console(stderr=True)
     chosen = recipes.read(recipe, settings=settings, limit=limit)

@@ -44,10 +44,10 @@ def train(
     """
     from rich.console import Console
 
+    from bacs.files import check_folder
     from bacs.training import distributed
     from bacs.training import recipe as recipes
     from bacs.training.run import train as train_ensemble
-    from bacs.writable import check_folder
 
     console = Console(stderr=True)
     plan = recipes.read(recipe)

@@ -54,10 +54,9 @@ def tune(
     from bacs.benchmark import store
     from bacs.benchmark import tune as tuning
     from bacs.benchmark.sweep import about, run_cells
-    from bacs.checkpoints import replace
     from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
     from bacs.cli.work.tune import as_json, draw, show
-    from bacs.writable import check_folder
+    from bacs.files import check_folder, write
 
     console = Console(stderr=True)
     chosen = tuning.read(recipe, limit=limit, criterion=criterion)
@@ -83,7 +82,7 @@ def tune(
         return say_how_to_go_on(out, console)
     say(f"{closing(summary)}: {out}", console)
     choice = tuning.choose(chosen, store.records(out))
-    replace(out / "chosen.toml", tuning.fragment(chosen, choice).encode())
+    write(out / "chosen.toml", tuning.fragment(chosen, choice).encode())
     if json:
         print(json_format.dumps(as_json(chosen, choice)))
     show(chosen, choice, out, console)

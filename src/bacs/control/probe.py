@@ -90,7 +90,7 @@ def mirror(probe: Images) -> Tensor:
 
 def can_be_mirrored(probe: Images) -> bool:
     """Whether the probe is of pictures, which have a mirror image; rows of a table and tokens have none."""
-    batch = inputs.first(probe[0] if isinstance(probe, PerMember) else probe)
+    batch = inputs.first_batch(probe[0] if isinstance(probe, PerMember) else probe)
     return batch.ndim == 4 and (batch.is_floating_point() or batch.dtype == torch.uint8)
 
 

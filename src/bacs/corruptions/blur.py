@@ -86,13 +86,13 @@ def glass_blur(images, glass: Glass, generators: list[Generator]):
     """Blurred, its pixels displaced at random within `reach`, and blurred again."""
     batch, height, width, channels = images.shape
     blurred = gaussian_blur(images, glass.sigma, [])
-    source = np.stack([glass_sources(height, width, glass, generator) for generator in generators])
-    source += np.arange(batch)[:, None] * (height * width)
-    displaced = blurred.reshape(-1, channels).take(source, axis=0).reshape(images.shape)
+    origins = np.stack([glass_origins(height, width, glass, generator) for generator in generators])
+    origins += np.arange(batch)[:, None] * (height * width)
+    displaced = blurred.reshape(-1, channels).take(origins, axis=0).reshape(images.shape)
     return gaussian_blur(displaced, glass.sigma, [])
 
 
-def glass_sources(height: int, width: int, glass: Glass, generator: Generator) -> Int[np.ndarray, "pixels"]:
+def glass_origins(height: int, width: int, glass: Glass, generator: Generator) -> Int[np.ndarray, "pixels"]:
     """Which pixel of the blurred image each pixel shows.
 
     The definition is sequential: from the last row and column backwards, each pixel takes what a random neighbour

@@ -67,8 +67,8 @@ def pixelate(images, scale: float, generators: list[Generator]):
     columns = (columns[:, None] * channels + np.arange(channels)).ravel()
     out = np.empty(images.shape, np.uint8)  # never turned as the input may be: rows must be lines of memory
     for target, image in zip(out, images, strict=True):
-        shrunk = _picture(image).resize((small_width, small_height), Image.Resampling.BOX)
-        wide = _bytes(shrunk).reshape(small_height, -1).take(columns, axis=1, mode="clip")
+        shrunk = _to_picture(image).resize((small_width, small_height), Image.Resampling.BOX)
+        wide = _to_bytes(shrunk).reshape(small_height, -1).take(columns, axis=1, mode="clip")
         wide.take(rows, axis=0, out=target.reshape(height, -1), mode="clip")
     return out
 
@@ -77,18 +77,18 @@ def jpeg_compression(images, quality: int, generators: list[Generator]):
     """Written as JPEG and read again; straight by Pillow's decoder, since the header is known."""
     out = np.empty_like(images)
     for target, image in zip(out, images, strict=True):
-        file, picture = BytesIO(), _picture(image)
+        file, picture = BytesIO(), _to_picture(image)
         picture.save(file, "JPEG", quality=quality)
         picture = Image.frombytes(picture.mode, picture.size, file.getvalue(), "jpeg", picture.mode, "")
-        target[:] = _bytes(picture).reshape(target.shape)
+        target[:] = _to_bytes(picture).reshape(target.shape)
     return out
 
 
-def _picture(image: np.ndarray) -> Image.Image:
+def _to_picture(image: np.ndarray) -> Image.Image:
     """As `Image.fromarray`, which takes longer to find out what is known here."""
     height, width, channels = image.shape
     return Image.frombytes("L" if channels == 1 else "RGB", (width, height), np.ascontiguousarray(image))
 
 
-def _bytes(picture: Image.Image) -> np.ndarray:
+def _to_bytes(picture: Image.Image) -> np.ndarray:
     return np.frombuffer(picture.tobytes(), np.uint8)

@@ -80,12 +80,12 @@ def _interpolate(planes: Float32[np.ndarray, "channels batch height width"], y, 
     corners = [((row + near).astype(np.intp), (row + far).astype(np.intp)) for row in (upper, lower)]
     out = np.empty(planes.shape, np.float32)
     for target, pixels in zip(out, planes.reshape(channels, -1), strict=True):
-        first, second = (_between(pixels.take(one), pixels.take(other), right) for one, other in corners)
-        target[:] = _between(first, second, below)
+        first, second = (_blend(pixels.take(one), pixels.take(other), right) for one, other in corners)
+        target[:] = _blend(first, second, below)
     return out
 
 
-def _between(first, second, fraction):
+def _blend(first, second, fraction):
     second -= first
     second *= fraction
     first += second

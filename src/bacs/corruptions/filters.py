@@ -44,13 +44,13 @@ def gaussian_blur(
     shape = images.shape
     batch, height, width = shape[:3]
     images = images.reshape(batch, height, -1)
-    images = _symmetric_filter(_edge_padded(images, 1, len(weights) // 2), weights, images.shape[2])
+    images = _symmetric_filter(_pad_edges(images, 1, len(weights) // 2), weights, images.shape[2])
     images = images[:, : images.shape[1] - len(weights) + 1].reshape(batch * height, width, -1)
-    images = _symmetric_filter(_edge_padded(images, 1, len(weights) // 2), weights, images.shape[2])
+    images = _symmetric_filter(_pad_edges(images, 1, len(weights) // 2), weights, images.shape[2])
     return images[:, :width].reshape(shape)
 
 
-def _edge_padded(values, axis: int, radius: int):
+def _pad_edges(values, axis: int, radius: int):
     length = values.shape[axis]
     return values.take(np.clip(np.arange(-radius, length + radius), 0, length - 1), axis=axis)
 

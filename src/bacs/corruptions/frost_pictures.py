@@ -95,7 +95,7 @@ def _draw(number: int, picture: _Picture) -> UInt8[np.ndarray, "height width 3"]
     generator = Generator(SFC64(SeedSequence(20190327, spawn_key=(number,))))
     ice = ndimage.gaussian_filter(_crystals(picture, generator), 0.6, mode="wrap")
     ground = _shape_spectrum(generator.random(_SHAPE) - 0.5, picture.spectrum)
-    field = _shape_spectrum((1 - picture.cloud) * _standard(ice) + picture.cloud * ground, picture.spectrum)
+    field = _shape_spectrum((1 - picture.cloud) * _standardise(ice) + picture.cloud * ground, picture.spectrum)
     warm = _shape_spectrum(generator.random(_SHAPE) - 0.5, (0.0, -1.5, -2.5, -3.5, -4.5, -5.5, -6.5, -7.5))
     channels = [
         _match(field + sign * picture.tint * warm, values)
@@ -148,10 +148,10 @@ def _shape_spectrum(field, spectrum: tuple[float, ...]) -> Float[np.ndarray, "he
     wanted = np.interp(place, known, (lowest, *spectrum))
     transform *= np.sqrt(10**wanted / np.maximum(power[bins], 1e-12))
     transform[0, 0] = 0
-    return _standard(fft.irfft2(transform, _SHAPE))
+    return _standardise(fft.irfft2(transform, _SHAPE))
 
 
-def _standard(field):
+def _standardise(field):
     return (field - field.mean()) / field.std()
 
 

@@ -91,7 +91,7 @@ def plasma_fractal(side: int, decay: float, generators: list[Generator]):
     heights = np.zeros((len(generators), side + 1, side + 1), np.float32)  # the first row and column again at the end
     step, wibble, used = side, 100.0, 0
 
-    def displaced(total):
+    def displace(total):
         nonlocal used
         count = total[0].size
         random = draws[:, used : used + count].reshape(total.shape)
@@ -105,10 +105,10 @@ def plasma_fractal(side: int, decay: float, generators: list[Generator]):
         corners = heights[:, ::step, ::step]
         here, right, below = corners[:, :-1, :-1], corners[:, :-1, 1:], corners[:, 1:, :-1]
         rows = corners[:, :-1] + corners[:, 1:]
-        middles = displaced(rows[..., :-1] + rows[..., 1:])
+        middles = displace(rows[..., :-1] + rows[..., 1:])
         heights[:, half::step, half::step] = middles
-        heights[:, :-1:step, half::step] = displaced(middles + _previous(middles, 1) + here + right)
-        heights[:, half::step, :-1:step] = displaced(middles + _previous(middles, 2) + here + below)
+        heights[:, :-1:step, half::step] = displace(middles + _previous(middles, 1) + here + right)
+        heights[:, half::step, :-1:step] = displace(middles + _previous(middles, 2) + here + below)
         heights[:, -1], heights[..., -1] = heights[:, 0], heights[..., 0]
         step, wibble = half, wibble / decay
     heights -= heights.min(axis=(1, 2), keepdims=True)

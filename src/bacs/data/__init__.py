@@ -4,22 +4,11 @@ from bacs.data.folder import FolderImages
 from bacs.data.image_set import Images, ImageSet
 from bacs.data.load import load
 from bacs.data.pictures import Pictures, pictures
-from bacs.data.shifts import Shift, shift
-from bacs.data.streams import (
-    Segment,
-    StreamBatch,
-    World,
-    WorldBatch,
-    batched,
-    continual_names,
-    correlated_order,
-    gradual_names,
-    plan_segments,
-    shuffled_order,
-    sorted_order,
-    stream_batches,
-    world_batches,
-)
+from bacs.data.shifts import shift
+from bacs.data.streams.orders import batched, correlated_order, shuffled_order, sorted_order
+from bacs.data.streams.shifts import StreamBatch, continual_names, gradual_names, stream_batches
+from bacs.data.streams.world_batches import WorldBatch, world_batches
+from bacs.data.streams.worlds import Segment, World, plan_segments
 
 __all__ = [
     "FolderImages",
@@ -27,7 +16,6 @@ __all__ = [
     "Images",
     "Pictures",
     "Segment",
-    "Shift",
     "StreamBatch",
     "World",
     "WorldBatch",

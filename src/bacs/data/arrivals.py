@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bacs.data.formats import arrays
-from bacs.data.sources import Encoded, as_text, find_all, pictures_below
+from bacs.data.listing import Encoded, as_text, list_all, pictures_below
 from bacs.errors import DataError
 
 PAUSE = 1.0
@@ -23,7 +23,7 @@ STEP = 0.2  # seconds after which a wait looks whether it is to end
 
 
 class Arrivals:
-    """The names of a stream's pictures in a file, one a line. `done` of them are part of the state it goes on from."""
+    """The names of a stream's pictures in a file, one per line. `done` of them belong to the state it goes on from."""
 
     def __init__(self, file: Path, done: int) -> None:
         self._file, self._done = file, done
@@ -46,7 +46,7 @@ class Arrivals:
         """Those that were written down and not predicted, then the new ones among `names`; up to `limit` in all."""
         count = self._done
         for name in self._waiting[: None if limit is None else max(0, limit - count)]:
-            yield _encoded(count, name)
+            yield _picture_at(count, name)
             count += 1
         with self._file.open("a", encoding="ascii") as lines:
             for name in names if limit is None or count < limit else ():
@@ -55,7 +55,7 @@ class Arrivals:
                 self.seen.add(name)
                 lines.write(json.dumps(name) + "\n")
                 lines.flush()
-                yield _encoded(count, name)
+                yield _picture_at(count, name)
                 count += 1
                 if count == limit:
                     return
@@ -66,20 +66,20 @@ class Arrivals:
             os.fsync(lines.fileno())
 
 
-def _encoded(index: int, name: str) -> Encoded:
+def _picture_at(index: int, name: str) -> Encoded:
     return Encoded(index, as_text(Path(name)), Path(name))
 
 
-def listed_names(sources: Sequence[str | Path]) -> Iterator[str]:
+def listed_names(places: Sequence[str | Path]) -> Iterator[str]:
     """The pictures that are there now, in the order of their paths; raises at once if there are none."""
-    pictures = find_all(sources).pictures
+    pictures = list_all(places).pictures
     return (os.fspath(picture.data) for picture in pictures if isinstance(picture.data, Path))
 
 
-def check_pictures(sources: Sequence[str | Path]) -> None:
+def check_pictures(places: Sequence[str | Path]) -> None:
     """Raises for arrays and tables, which have no names to go on from."""
-    for source in sources:
-        path = Path(source)
+    for place in places:
+        path = Path(place)
         if path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
             raise ValueError(f"state must be left out for arrays and tables, it is for picture files: {path}")
 
@@ -113,8 +113,8 @@ def followed_names(
             time.sleep(min(STEP, pause))
 
 
-def typed_names(descriptor: int, stopped: Callable[[], bool]) -> Iterator[str]:
-    """Paths of an open file or pipe, one a line, until its end or until it is stopped."""
+def read_names(descriptor: int, stopped: Callable[[], bool]) -> Iterator[str]:
+    """Paths of an open file or pipe, one per line, until its end or until it is stopped."""
     rest = b""
     while not stopped():
         if not select.select([descriptor], [], [], STEP)[0]:

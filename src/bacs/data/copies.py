@@ -1,21 +1,22 @@
 """Corrupted copies of a data set in the layouts of CIFAR-C and ImageNet-C, written so that a kill leaves no half file.
 
-Everything is written under a hidden name ending in `.part` and renamed when it is whole; a second call keeps
-what is whole and makes the rest.
+A second call keeps what is whole and makes the rest.
 """
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image
 
+from bacs import files
 from bacs.data.corrupted import MANIFEST, constants_for, corrupt_images, read_settings
 from bacs.data.folder import FolderImages
-from bacs.data.formats.arrays import read_npy
+from bacs.data.formats.arrays import read_npy, write_images
 from bacs.data.image_set import ImageSet
 from bacs.errors import DataError
 
@@ -44,21 +45,24 @@ def write_copy(
         "seed": seed,
         "constants": constants_for(image_set.images),
     }
-    _claim(folder, settings, corruptions)
-    if isinstance(image_set.images, FolderImages):
-        names = _file_names(image_set, image_set.images)
+    with files.lock(folder / ".lock", f"{folder} is being written"):
+        _claim(folder, settings, corruptions)
+        files.remove_strays(folder)
+        if isinstance(image_set.images, FolderImages):
+            names = _file_names(image_set, image_set.images)
+            return [
+                corruption
+                for corruption in corruptions
+                if _write_folders(image_set.images, names, folder / corruption, corruption, severities, seed, advance)
+            ]
+        if image_set.labels is not None:
+            labels = np.tile(image_set.labels, len(severities))
+            _make(folder / LABELS, lambda file: np.save(file, labels))
         return [
             corruption
             for corruption in corruptions
-            if _write_folders(image_set.images, names, folder / corruption, corruption, severities, seed, advance)
+            if _write_array(image_set, folder / f"{corruption}.npy", corruption, severities, seed, advance)
         ]
-    if image_set.labels is not None:
-        _write_labels(folder / LABELS, np.tile(image_set.labels, len(severities)))
-    return [
-        corruption
-        for corruption in corruptions
-        if _write_array(image_set, folder / f"{corruption}.npy", corruption, severities, seed, advance)
-    ]
 
 
 def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]) -> None:
@@ -75,34 +79,21 @@ def _claim(folder: Path, settings: dict[str, object], corruptions: Sequence[str]
     foreign = [name for name in corruptions if (folder / name).exists() or (folder / f"{name}.npy").exists()]
     if foreign:
         raise ValueError(f"out must be another folder: {folder} holds a {foreign[0]} that `bacs corrupt` did not write")
-    if others := _visible(folder) - {MANIFEST}:
+    if others := _visible_names(folder) - {MANIFEST}:
         raise ValueError(
             f"out must be a new or empty folder: {folder} holds {min(others)}, which `bacs corrupt` did not write"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    part = _part(manifest)
-    part.write_text(json.dumps(settings, indent=2) + "\n")
-    os.replace(part, manifest)
+    files.write(manifest, f"{json.dumps(settings, indent=2)}\n".encode())
 
 
 def _holds_no_copy(folder: Path) -> bool:
-    return _visible(folder) <= {MANIFEST, LABELS}
+    return _visible_names(folder) <= {MANIFEST, LABELS}
 
 
-def _visible(folder: Path) -> set[str]:
+def _visible_names(folder: Path) -> set[str]:
     """Names in a folder, which need not exist, but for what is hidden or half-written."""
     return {file.name for file in folder.iterdir() if not file.name.startswith(".")} if folder.exists() else set()
-
-
-def _part(path: Path) -> Path:
-    return path.with_name(f".{path.name}.part")
-
-
-def _write_labels(path: Path, labels: np.ndarray) -> None:
-    part = _part(path)
-    with part.open("wb") as file:
-        np.save(file, labels)
-    os.replace(part, path)
 
 
 def _write_array(
@@ -113,17 +104,16 @@ def _write_array(
     if _is_whole_array(path, shape):
         advance(shape[0])
         return False
-    part = _part(path)
     step = max(1, _CHUNK_BYTES // int(np.prod(pixels)))
-    with part.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+
+    def corrupt_in_parts() -> Iterator[np.ndarray]:
         for severity in severities:
             for start in range(0, count, step):
                 clean = np.asarray(image_set.images[start : start + step])
-                done = corrupt_images(clean, corruption, severity, seed, first_index=start)
-                file.write(np.ascontiguousarray(done).tobytes())
+                yield np.asarray(corrupt_images(clean, corruption, severity, seed, first_index=start))
                 advance(len(clean))
-    os.replace(part, path)
+
+    _make(path, lambda file: write_images(file, shape, corrupt_in_parts()))
     return True
 
 
@@ -173,9 +163,14 @@ def _write_folders(
 
 def _write_jpeg(image: np.ndarray, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = _part(path)
-    Image.fromarray(image).save(part, format="JPEG", quality=85, optimize=True)
-    os.replace(part, path)
+    picture = Image.fromarray(image)
+    _make(path, lambda file: picture.save(file, format="JPEG", quality=85, optimize=True))
+
+
+def _make(path: Path, fill: Callable[[BinaryIO], object]) -> None:
+    # Not brought to the disk at once: a next call looks whether files are whole.
+    with files.stage(path, fill, durable=False):
+        pass
 
 
 def _is_whole_jpeg(path: Path) -> bool:

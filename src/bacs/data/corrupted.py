@@ -10,11 +10,11 @@ import numpy as np
 
 from bacs.corruptions import TEST, VALIDATION, corrupt
 from bacs.data import imagenet
-from bacs.data.image_set import Images, ImageSet, checked_labels, first_images
+from bacs.data.image_set import Images, ImageSet, check_labels, first_images
 from bacs.data.locate import locate_files
 from bacs.data.registry import CORRUPTED
 from bacs.errors import DataError, unknown_name
-from bacs.json_files import read_json
+from bacs.files import read_json
 from bacs.schema import Count, Rule, mismatch
 
 PUBLISHED_COPIES = (*CORRUPTED, "imagenet-c")
@@ -103,7 +103,7 @@ def _load_array_copy(name: str, corruption: str, severity: int, root: Path, down
     if len(images) % len(severities):
         raise DataError(f"{paths[0]}: {len(images)} images are not {len(severities)} severities of one test set")
     assert labels is not None  # the layout names a file of labels
-    labels = checked_labels(labels, len(images), len(published.classes), paths[1])
+    labels = check_labels(labels, len(images), len(published.classes), paths[1])
     count = len(images) // len(severities)
     start = severities.index(severity) * count
     return ImageSet(name, images[start : start + count], labels[start : start + count], published.classes)

@@ -55,14 +55,14 @@ def fetch(remote: Remote, root: Path, attempts: int = 3) -> Path:
     return target
 
 
-def verify(path: Path, checksum: str, source: str) -> None:
+def verify(path: Path, checksum: str, origin: str) -> None:
     """Removes `path` and raises DataError unless its checksum ("sha256:..." or "md5:...") is as given."""
     algorithm, _, expected = checksum.partition(":")
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
     if found != expected:
         path.unlink()
-        raise DataError(f"{source}: {algorithm} {found} instead of {expected}; the file was removed")
+        raise DataError(f"{origin}: {algorithm} {found} instead of {expected}; the file was removed")
 
 
 def _receive(url: str, part: Path) -> None:
@@ -121,7 +121,7 @@ def _extract(archive: Path, folder: Path) -> None:
             if not target.is_relative_to(folder):
                 raise DataError(f"{archive}: {member.name} points outside the archive")
             target.parent.mkdir(parents=True, exist_ok=True)
-            source = tar.extractfile(member)
-            assert source is not None  # it is a plain file
-            with source, target.open("wb") as file:
-                shutil.copyfileobj(source, file)
+            packed = tar.extractfile(member)
+            assert packed is not None  # it is a plain file
+            with packed, target.open("wb") as file:
+                shutil.copyfileobj(packed, file)

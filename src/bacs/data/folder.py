@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from bacs.errors import DataError, one_line
-from bacs.preprocessing import resized
+from bacs.data.decode import decode_file
+from bacs.errors import DataError
+from bacs.preprocessing import crop_and_resize
 
 EXTENSIONS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".gif", ".jfif", ".pgm")
 CENTRAL_CROP = 224 / 256
@@ -62,26 +62,12 @@ class FolderImages:
     def _decode(self, index: int) -> np.ndarray:
         path = self.files[index]
         height, width = self.size
-        image = read_image(path)
+        image = decode_file(path)
         if self.crop is not None:
-            image = resized(image, self.size, self.crop, "bicubic")
+            image = crop_and_resize(image, self.size, self.crop, "bicubic")
         if image.size != (width, height):
             raise DataError(f"{path}: {image.width} x {image.height} pixels, expected {width} x {height}")
         return np.array(image)  # a copy: torch warns about arrays that must not be written to
-
-
-def read_image(path: Path) -> Image.Image:
-    """One file as RGB."""
-    try:
-        with Image.open(path) as image:
-            if image.mode != "RGB":
-                return image.convert("RGB")
-            image.load()
-            return image  # without the copy that converting makes
-    except FileNotFoundError as error:
-        raise DataError(f"{path} is missing") from error
-    except Exception as error:  # damaged files make Pillow's decoders raise whatever they like
-        raise DataError(f"{path}: damaged or not an image ({one_line(error)})") from error
 
 
 def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -96,7 +82,7 @@ def list_images(folder: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         raise DataError(f"{folder} is not a folder")
     files = [file for parent in _sub_folders(folder) for file in parent.iterdir() if _is_image(file)]
     if files:
-        files.sort(key=_mixed)
+        files.sort(key=_mixing_key)
         return tuple(files), tuple(file.parent.name for file in files)
     files = [file for file in folder.iterdir() if _is_image(file)]
     if not files:
@@ -130,7 +116,7 @@ def _sub_folders(folder: Path) -> list[Path]:
     return [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
 
 
-def _mixed(file: Path) -> tuple[bytes, str]:
+def _mixing_key(file: Path) -> tuple[bytes, str]:
     return sha256(f"{file.parent.name}/{file.stem}".encode()).digest(), file.name
 
 

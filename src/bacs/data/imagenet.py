@@ -87,9 +87,9 @@ def _locate(name: str, folders: Iterable[Path], remote: Remote | None, root: Pat
         obtain([remote], root)
         here = next((folder for folder in folders if _has_wnids(folder)), None)
     if here is None:
-        source = remote.url if remote else "https://image-net.org (after registration; it cannot be downloaded here)"
+        origin = remote.url if remote else "https://image-net.org (after registration; it cannot be downloaded here)"
         raise DataError(
-            f"{name}: put one folder of images for each wnid into {folders[0]}, from {source}\n"
+            f"{name}: put one folder of images for each wnid into {folders[0]}, from {origin}\n"
             "or name another data folder by data_dir or the environment variable BACS_DATA"
         )
     return here

@@ -6,9 +6,10 @@ import numpy as np
 
 from bacs.data import classes, imagenet, shipped
 from bacs.data.corrupted import PUBLISHED_COPIES, load_copy, parse_cell
-from bacs.data.folder import CENTRAL_CROP, FolderImages, check_depth, label_files, list_images, read_image
+from bacs.data.decode import decode_file
+from bacs.data.folder import CENTRAL_CROP, FolderImages, check_depth, label_files, list_images
 from bacs.data.formats import arrays
-from bacs.data.image_set import ImageSet, checked_labels
+from bacs.data.image_set import ImageSet, check_labels
 from bacs.data.locate import data_root, locate_files
 from bacs.data.registry import PUBLISHED, Published
 from bacs.data.resize import resize
@@ -75,7 +76,7 @@ def load_path(path: Path, split: str, size: int | None) -> ImageSet:
         files, names = list_images(path)
         check_depth(path)
         if size is None:
-            first = read_image(files[0])
+            first = decode_file(files[0])
             images = FolderImages(files, (first.height, first.width))
         else:
             images = FolderImages(files, (size, size), CENTRAL_CROP)
@@ -88,7 +89,7 @@ def load_path(path: Path, split: str, size: int | None) -> ImageSet:
     pixels, labels = arrays.read(path, split)
     if labels is None:
         return ImageSet(str(path), pixels, None, ())
-    labels = checked_labels(labels, len(pixels), MOST_CLASSES, path)
+    labels = check_labels(labels, len(pixels), MOST_CLASSES, path)
     count = int(labels.max()) + 1 if labels.size else 0
     return ImageSet(str(path), pixels, labels, tuple(str(number) for number in range(count)))
 
@@ -99,7 +100,7 @@ def _load_published(name: str, published: Published, split: str, root: Path, dow
     layout, paths = locate_files(name, published, split, root, download)
     images, labels = layout.read(paths)
     if labels is not None:
-        labels = checked_labels(labels, len(images), len(published.classes), paths[-1])
+        labels = check_labels(labels, len(images), len(published.classes), paths[-1])
     return ImageSet(name, images, labels, published.classes)
 
 

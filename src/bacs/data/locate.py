@@ -17,7 +17,7 @@ def data_root(data_dir: str | Path | None) -> Path:
 
 def locate_files(name: str, published: Published, split: str, root: Path, download: bool) -> tuple[Layout, list[Path]]:
     """The layout that is there and the paths of its files for `split`."""
-    if found := _complete(published, split, root):
+    if found := _find_complete(published, split, root):
         return found
     for layout in published.layouts:
         archives = [remote for remote in layout.remotes[split] if remote.unpacks and (root / remote.path).exists()]
@@ -27,7 +27,7 @@ def locate_files(name: str, published: Published, split: str, root: Path, downlo
     else:
         if download:
             obtain(published.layouts[0].remotes[split], root)
-    if found := _complete(published, split, root):
+    if found := _find_complete(published, split, root):
         return found
     raise DataError(_what_is_missing(name, published, split, root))
 
@@ -40,7 +40,7 @@ def obtain(remotes: "list[Remote] | tuple[Remote, ...]", root: Path) -> None:
             unpack(path, path.parent, remote.unpacks)
 
 
-def _complete(published: Published, split: str, root: Path) -> tuple[Layout, list[Path]] | None:
+def _find_complete(published: Published, split: str, root: Path) -> tuple[Layout, list[Path]] | None:
     for layout in published.layouts:
         for folder in _folders(layout, root):
             paths = [_plain_or_gzipped(folder / file) for file in layout.files[split]]

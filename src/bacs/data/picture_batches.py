@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bacs.data.pictures import Failure, check_fit, decode_views, geometry
-from bacs.data.sources import Encoded
+from bacs.data.listing import Encoded
+from bacs.data.pictures import Failure, check_fit, decode_or_fail
 from bacs.inputs import next_batch_size
-from bacs.preprocessing import Preprocessing
+from bacs.preprocessing import Preprocessing, geometry
 
 
 class PictureBatch(NamedTuple):
-    """Pictures for a step; the last of a source may be empty, and say only what could not be read after the others."""
+    """Pictures for a step; the last batch may be empty, and say only what could not be read after the others."""
 
     index: np.ndarray  # their places among the arrivals, those that cannot be read counted
     paths: tuple[str, ...]
@@ -33,21 +33,21 @@ def picture_batches(
 ) -> Iterator[PictureBatch]:
     """Batches of so many pictures that can be read, in the order of their arrival.
 
-    Of a source that `ends`, two pictures are read ahead, so that the last batch is not of one alone. One that goes on
-    until it is stopped gives every batch when it is full, and at its end what has come, but for one picture alone,
-    which has no statistics.
+    Where arrivals end by themselves (`ends`), two pictures are read ahead, so that the last batch is not of one alone.
+    Where they go on until they are stopped, every batch comes when it is full, and at the end what has come, but for
+    one picture alone, which has no statistics.
     """
     fits = check_fits(preprocessings)
     distinct = {geometry(fit): fit for fit in fits}
-    decode = partial(decode_views, fits=list(distinct.values()))
-    source, ahead = iter(arriving), 2 if ends else 0
+    decode = partial(decode_or_fail, fits=list(distinct.values()))
+    arrivals, ahead = iter(arriving), 2 if ends else 0
     ready: list[tuple[Encoded, list[np.ndarray]]] = []
     failures: list[tuple[int, Failure]] = []
     end, over = 0, False
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         while True:
             while not over and len(ready) < batch_size + ahead:
-                chunk = list(islice(source, batch_size + ahead - len(ready)))
+                chunk = list(islice(arrivals, batch_size + ahead - len(ready)))
                 over = not chunk
                 for item, views in zip(chunk, pool.map(decode, chunk), strict=True):
                     end = item.index + 1
@@ -59,7 +59,7 @@ def picture_batches(
             taken, ready = ready[:size], ready[size:]
             if taken:
                 last = taken[-1][0].index + 1
-                yield _joined(taken, fits, list(distinct), [f for index, f in failures if index < last], last)
+                yield _join(taken, fits, list(distinct), [f for index, f in failures if index < last], last)
                 failures = [(index, failure) for index, failure in failures if index >= last]
             if over and not ready and failures:
                 yield PictureBatch(np.empty(0, np.int64), (), (), tuple(failure for _, failure in failures), end)
@@ -75,7 +75,7 @@ def check_fits(preprocessings: Sequence[Preprocessing | None]) -> list[Preproces
     return fits
 
 
-def _joined(
+def _join(
     taken: Sequence[tuple[Encoded, list[np.ndarray]]],
     fits: Sequence[Preprocessing],
     geometries: Sequence[tuple],

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bacs.data.decode import MODES, decode
+from bacs.data.decode import MODES, decode_views
 from bacs.data.formats import arrays, parquet
-from bacs.data.sources import Encoded, find_all
+from bacs.data.listing import Encoded, list_all
 from bacs.errors import DataError
-from bacs.preprocessing import Preprocessing
+from bacs.preprocessing import Preprocessing, geometry
 
 
 class Failure(NamedTuple):
@@ -31,10 +31,10 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Images of a source and where they came from; what could not be read is in `failures`."""
+    """Images and where they came from; what could not be read is in `failures`."""
 
     views: tuple[np.ndarray, ...]  # for each preprocessing asked for: uint8 NHWC at its size, or an array as stored
-    index: np.ndarray  # the place of each image in its source, counting those that could not be read
+    index: np.ndarray  # the place of each image among all that were listed, counting those that could not be read
     paths: tuple[str, ...] | None  # None for arrays
     failures: tuple[Failure, ...] = ()
     ignored: int = 0  # files of a folder that are no pictures by their names
@@ -63,13 +63,13 @@ def pictures(
     member's preprocessing. Arrays (.npy, .npz, .safetensors, lists in .parquet) are taken as they are. `strict`
     raises at the first picture that cannot be read; else it goes to `failures`.
     """
-    sources = [source] if isinstance(source, (str, Path)) else list(source or [])
-    if not sources:
+    places = [source] if isinstance(source, (str, Path)) else list(source or [])
+    if not places:
         raise ValueError(f"source must be a folder, a glob, a picture or an array file, got {source!r}")
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
-    path = Path(sources[0]).expanduser()
-    if len(sources) == 1 and path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
+    path = Path(places[0]).expanduser()
+    if len(places) == 1 and path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
         if not path.exists():
             raise DataError(f"{path} is missing")
         if path.suffix != ".parquet" or not parquet.holds_pictures(path):
@@ -77,10 +77,10 @@ def pictures(
             array = array[:limit]
             return Pictures((array,) * max(1, len(preprocessings)), np.arange(len(array)), None)
     fits = [check_fit(fit) for fit in preprocessings or (None,)]
-    found = find_all(sources)
+    found = list_all(places)
     count = found.count if limit is None else min(limit, found.count)
     chosen = islice(found.pictures, count)
-    held = _hold(chosen, fits, strict=strict, on_picture=lambda done: on_picture(done, count))
+    held = _decode_all(chosen, fits, strict=strict, on_picture=lambda done: on_picture(done, count))
     return Pictures(*held, found.ignored)
 
 
@@ -95,7 +95,7 @@ def check_fit(preprocessing: Preprocessing | None) -> Preprocessing:
     return preprocessing
 
 
-def _hold(
+def _decode_all(
     found: Iterable[Encoded], fits: Sequence[Preprocessing], *, strict: bool, on_picture: Callable[[int], Any]
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray, tuple[str, ...], tuple[Failure, ...]]:
     """Views, places, names and failures. Equal geometries share one view."""
@@ -108,7 +108,7 @@ def _hold(
         files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in distinct]
         pool = stack.enter_context(ThreadPoolExecutor(threads))
         for chunk in _chunks(found, 4 * threads):
-            for item, result in zip(chunk, pool.map(lambda item: decode_views(item, distinct), chunk), strict=True):
+            for item, result in zip(chunk, pool.map(lambda item: decode_or_fail(item, distinct), chunk), strict=True):
                 on_picture(1)
                 if isinstance(result, Failure):
                     if strict:
@@ -131,19 +131,12 @@ def _hold(
     return tuple(view[geometry(fit)] for fit in fits), index, names, tuple(failures)
 
 
-def geometry(fit: Preprocessing) -> tuple[Any, ...]:
-    """What decides about the pixels; mean, deviation and channel order come later."""
-    return fit.size, fit.crop, fit.interpolation, len(fit.mean)
-
-
-def decode_views(item: Encoded, fits: Sequence[Preprocessing]) -> list[np.ndarray] | Failure:
-    """The picture's uint8 HWC pixels for each preprocessing."""
+def decode_or_fail(item: Encoded, fits: Sequence[Preprocessing]) -> list[np.ndarray] | Failure:
+    """The picture for each preprocessing, or why there is none."""
     try:
-        decoded = {channels: decode(item.data, channels) for channels in {len(fit.mean) for fit in fits}}
+        return decode_views(item.data, fits)
     except DataError as error:
         return Failure(item.name, str(error))
-    pictures = [fit.fitted(decoded[len(fit.mean)]) for fit in fits]
-    return [np.asarray(picture).reshape(picture.height, picture.width, -1) for picture in pictures]
 
 
 def _chunks(items: Iterable[Encoded], size: int) -> Iterator[list[Encoded]]:

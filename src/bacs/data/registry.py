@@ -20,7 +20,7 @@ Reader = Callable[[Sequence[Path]], tuple[np.ndarray, np.ndarray | None]]
 
 @dataclass(frozen=True)
 class Layout:
-    """One published form of a set: the folders it may lie in, its files by split, their reader and source."""
+    """One published form of a set: the folders it may lie in, its files by split, their reader, and who has them."""
 
     folders: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
@@ -40,7 +40,9 @@ class Published:
         return tuple(self.layouts[0].files)
 
 
-def _cifar(name: str, files: dict[str, tuple[str, ...]], digest: str, digest_binary: str) -> tuple[Layout, Layout]:
+def _cifar_layouts(
+    name: str, files: dict[str, tuple[str, ...]], digest: str, digest_binary: str
+) -> tuple[Layout, Layout]:
     fine = name == "cifar-100"
     folder, folder_binary = (
         (f"{name}-python", f"{name}-binary") if fine else (f"{name}-batches-py", f"{name}-batches-bin")
@@ -57,7 +59,7 @@ def _cifar(name: str, files: dict[str, tuple[str, ...]], digest: str, digest_bin
     )
 
 
-def _idx(folders: tuple[str, ...], url: str, digests: dict[str, tuple[str, str]]) -> Layout:
+def _idx_layout(folders: tuple[str, ...], url: str, digests: dict[str, tuple[str, str]]) -> Layout:
     files = {
         split: (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte")
         for split, prefix in {"train": "train", "test": "t10k"}.items()
@@ -72,11 +74,11 @@ def _idx(folders: tuple[str, ...], url: str, digests: dict[str, tuple[str, str]]
     return Layout(folders, files, lambda paths: idx.read(*paths), remotes)
 
 
-def _files(folder: str, url: str, digests: dict[str, str], suffix: str = "") -> tuple[Remote, ...]:
-    return tuple(Remote(f"{url}{file}{suffix}", f"{folder}/{file}", digest) for file, digest in digests.items())
+def _remotes(folder: str, url: str, digests: dict[str, str]) -> tuple[Remote, ...]:
+    return tuple(Remote(f"{url}{file}", f"{folder}/{file}", digest) for file, digest in digests.items())
 
 
-def _corrupted(folder: str, record: int, digest: str) -> Layout:
+def _corrupted_layout(folder: str, record: int, digest: str) -> Layout:
     tar = Remote(f"https://zenodo.org/records/{record}/files/{folder}.tar", f"{folder}.tar", digest, (folder,))
     names = (*TEST, *VALIDATION)
     return Layout(
@@ -111,7 +113,7 @@ _STL10_FILES = {
 PUBLISHED: dict[str, Published] = {
     "cifar10": Published(
         classes.CIFAR10,
-        _cifar(
+        _cifar_layouts(
             "cifar-10",
             {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
             "md5:c58f30108f718f92721af3b95e74349a",
@@ -120,7 +122,7 @@ PUBLISHED: dict[str, Published] = {
     ),
     "cifar100": Published(
         classes.CIFAR100,
-        _cifar(
+        _cifar_layouts(
             "cifar-100",
             {"train": ("train",), "test": ("test",)},
             "md5:eb9058c3a382ffc7106e4002c42a8d85",
@@ -135,7 +137,7 @@ PUBLISHED: dict[str, Published] = {
                 {"test": tuple(_CIFAR10_1)},
                 lambda paths: (arrays.read_images(paths[0]), arrays.read_npy(paths[1])),
                 {
-                    "test": _files(
+                    "test": _remotes(
                         "cifar10.1", "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/", _CIFAR10_1
                     )
                 },
@@ -150,7 +152,7 @@ PUBLISHED: dict[str, Published] = {
                 {split: (f"{split}_32x32.mat",) for split in _SVHN},
                 lambda paths: svhn.read(*paths),
                 {
-                    split: _files("svhn", "http://ufldl.stanford.edu/housenumbers/", {f"{split}_32x32.mat": digest})
+                    split: _remotes("svhn", "http://ufldl.stanford.edu/housenumbers/", {f"{split}_32x32.mat": digest})
                     for split, digest in _SVHN.items()
                 },
             ),
@@ -159,7 +161,7 @@ PUBLISHED: dict[str, Published] = {
     "mnist": Published(
         classes.DIGITS,
         (
-            _idx(
+            _idx_layout(
                 ("mnist", "MNIST/raw", "MNIST"),
                 "https://ossci-datasets.s3.amazonaws.com/mnist/",
                 {
@@ -172,7 +174,7 @@ PUBLISHED: dict[str, Published] = {
     "fashion-mnist": Published(
         classes.FASHION,
         (
-            _idx(
+            _idx_layout(
                 ("fashion-mnist", "FashionMNIST/raw", "FashionMNIST"),
                 "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
                 {
@@ -198,9 +200,9 @@ PUBLISHED: dict[str, Published] = {
 # Published corrupted copies; their "splits" are the corruptions.
 CORRUPTED: dict[str, Published] = {
     "cifar10-c": Published(
-        classes.CIFAR10, (_corrupted("CIFAR-10-C", 2535967, "md5:56bf5dcef84df0e2308c6dcbcbbd8499"),)
+        classes.CIFAR10, (_corrupted_layout("CIFAR-10-C", 2535967, "md5:56bf5dcef84df0e2308c6dcbcbbd8499"),)
     ),
     "cifar100-c": Published(
-        classes.CIFAR100, (_corrupted("CIFAR-100-C", 3555552, "md5:11f0ed0f1191edbf9fa23466ae6021d3"),)
+        classes.CIFAR100, (_corrupted_layout("CIFAR-100-C", 3555552, "md5:11f0ed0f1191edbf9fa23466ae6021d3"),)
     ),
 }

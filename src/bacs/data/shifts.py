@@ -1,13 +1,13 @@
 """`shift`: test images away from what a model was trained on, by name."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from bacs.data import classes
 from bacs.data.corrupted import PUBLISHED_COPIES, corrupt_images, load_copy, parse_cell
-from bacs.data.image_set import ClassMask, Images, ImageSet, Labels, first
+from bacs.data.image_set import ImageSet, take_first
 from bacs.data.load import NAMES, in_cifar10_order, load
 from bacs.data.locate import data_root
 from bacs.data.resize import resize, to_rgb
@@ -20,20 +20,6 @@ CORRUPTIBLE = (
 _CORRUPTIBLE_C = tuple(f"{name}-c" for name in CORRUPTIBLE)
 
 
-@dataclass(frozen=True, eq=False)
-class Shift:
-    """Images to adapt to; `labels` are for scoring alone, `class_mask` marks the classes that may occur."""
-
-    name: str
-    images: Images
-    labels: Labels | None
-    classes: tuple[str, ...]
-    class_mask: ClassMask | None = None
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-
 def shift(
     name: str,
     *,
@@ -42,7 +28,7 @@ def shift(
     seed: int = 0,
     limit: int | None = None,
     download: bool = False,
-) -> Shift:
+) -> ImageSet:
     """The shift called `name`, its first `limit` images.
 
     - "cifar10-c/fog/5": corrupted here from the clean test set, with `seed`; also "imagenet-c/...", "svhn-c/..."
@@ -57,33 +43,33 @@ def shift(
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be >= 1, got {limit}")
     found = _find(name, source, data_root(data_dir), seed, limit, download)
-    return Shift(name, found.images, found.labels, found.classes, found.class_mask)
+    return replace(found, name=name)
 
 
 def _find(name: str, source: str | None, root: Path, seed: int, limit: int | None, download: bool) -> ImageSet:
     if name == "clean":
         if source is None:
             raise ValueError("source must name a data set when the shift is 'clean', got None")
-        return first(load(source, data_dir=root, download=download), limit)
+        return take_first(load(source, data_dir=root, download=download), limit)
     if name == "stl10":
-        return first(_stl10_for_cifar10(load("stl10", data_dir=root, download=download)), limit)
+        return take_first(_stl10_for_cifar10(load("stl10", data_dir=root, download=download)), limit)
     if name == "svhn->mnist":
-        mnist = first(load("mnist", data_dir=root, download=download), limit)
+        mnist = take_first(load("mnist", data_dir=root, download=download), limit)
         return ImageSet(name, to_rgb(resize(np.asarray(mnist.images[:]), 32)), mnist.labels, mnist.classes)
     head, *rest = name.split("/")
     if head in _CORRUPTIBLE_C and len(rest) == 2:
-        return _corrupted(head, rest[0], rest[1], root, seed, limit, download)
+        return _make_corrupted(head, rest[0], rest[1], root, seed, limit, download)
     if head in NAMES and rest == ["clean"]:
-        return first(load(head, data_dir=root, download=download), limit)
+        return take_first(load(head, data_dir=root, download=download), limit)
     if name in NAMES or Path(name).expanduser().exists():
-        return first(load(name, data_dir=root, download=download), limit)
+        return take_first(load(name, data_dir=root, download=download), limit)
     if len(rest) == 2:
         raise unknown_name(f"data set of shift {name!r}", head, _CORRUPTIBLE_C)
     known = (*NAMES, "svhn->mnist", "clean", *(f"{each}/<corruption>/<severity>" for each in _CORRUPTIBLE_C))
     raise unknown_name("shift", name, known)
 
 
-def _corrupted(
+def _make_corrupted(
     head: str, corruption: str, cell: str, root: Path, seed: int, limit: int | None, download: bool
 ) -> ImageSet:
     digit, at, version = cell.partition("@")
@@ -93,8 +79,8 @@ def _corrupted(
     if at:
         if head not in PUBLISHED_COPIES:
             raise unknown_name("data set of an '@published' shift", head, PUBLISHED_COPIES)
-        return first(load_copy(head, corruption, severity, root, download), limit)
-    clean = first(load(head.removesuffix("-c"), data_dir=root, download=download), limit)
+        return take_first(load_copy(head, corruption, severity, root, download), limit)
+    clean = take_first(load(head.removesuffix("-c"), data_dir=root, download=download), limit)
     images = corrupt_images(clean.images, corruption, severity, seed)
     return ImageSet(head, images, clean.labels, clean.classes, clean.class_mask)
 

@@ -25,7 +25,7 @@ from bacs.methods.prepare import copied, groups_of
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.metrics import mean_scores, scores_of
 from bacs.predictive import average
-from bacs.threads import OnBatch, Threads, safe
+from bacs.threads import OnBatch, Threads, can_share
 
 PROTOCOLS = ("offline", "online")
 KNOWN = (*NAMES, "epochs", "class_mask", "seed", "device", "compile", "guard")
@@ -175,7 +175,7 @@ def _online(
 
     groups = groups_of(len(ensemble), row, settings)
     models = [member.model for member in ensemble.members]
-    with Threads(len(ensemble), allowed=safe(images, models, arguments.get("device"))) as threads:
+    with Threads(len(ensemble), allowed=can_share(images, models, arguments.get("device"))) as threads:
         for group in threads.imap(rows, groups, on_batch=on_batch):
             yield from group
 

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import torch
 
-from bacs import checkpoints
+from bacs import checkpoints, files
 from bacs.drivers.load import load
 from bacs.ensemble import Ensemble
 from bacs.errors import CheckpointError
-from bacs.locks import locked
 from bacs.methods import Stream
 
 
 def owned(folder: Path, *, wait: bool = False) -> AbstractContextManager[None]:
     """Sole use of a folder: two processes would overwrite each other's streams."""
-    return locked(folder.parent / f".{folder.name}.lock", f"state {folder} is used", wait=wait)
+    return files.lock(folder.parent / f".{folder.name}.lock", f"state {folder} is used", wait=wait)
 
 
 def exists(folder: Path) -> bool:

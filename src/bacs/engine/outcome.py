@@ -24,7 +24,7 @@ def attempt(function: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | 
         return None, error
 
 
-def portable(value: Any, error: Exception | None) -> bytes:
+def pack_outcome(value: Any, error: Exception | None) -> bytes:
     """Value and error as bytes for another process; what cannot be pickled becomes an error that says so."""
     try:
         return pickle.dumps((value, error))
@@ -33,5 +33,5 @@ def portable(value: Any, error: Exception | None) -> bytes:
         return pickle.dumps((None, RunError(f"the job {what} cannot be sent back to the caller: {problem}")))
 
 
-def lost(attempts: int, reason: str) -> RunError:
+def job_lost(attempts: int, reason: str) -> RunError:
     return RunError(f"the job's process died {attempts} times ({reason}); out of memory, or killed?")

@@ -10,8 +10,8 @@ import torch
 
 from bacs.engine import ray
 from bacs.engine.held import Held, Here
+from bacs.engine.jobs import run
 from bacs.engine.outcome import Outcome
-from bacs.engine.run import run
 from bacs.errors import RunError
 
 MOST_THREADS = 1024
@@ -51,12 +51,12 @@ class Place:
         gpus = self._gpus()
         return f"cuda:{turn % gpus}" if gpus else self.device
 
-    def connected(self) -> AbstractContextManager[Any]:
+    def connect(self) -> AbstractContextManager[Any]:
         """One connection to the cluster for all that is held and run in the block."""
-        return ray.connected(self.address) if self.engine == "ray" else nullcontext()
+        return ray.connect(self.address) if self.engine == "ray" else nullcontext()
 
     def hold(self, value: Any) -> Held:
-        """The value for many jobs, while connected."""
+        """The value for many jobs, while it is connected."""
         return ray.hold(value) if self.engine == "ray" else Here(value)
 
     def run(

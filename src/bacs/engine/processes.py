@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from bacs.engine.outcome import Outcome, attempt, lost, portable
+from bacs.engine.outcome import Outcome, attempt, job_lost, pack_outcome
 
 # Workers fork from a small server that has only imported torch: they start at once, and inherit no thread of ours.
 SERVED = "forkserver" in get_all_start_methods()
@@ -58,8 +58,8 @@ def outcomes(
                     if started[index] < attempts:
                         waiting.appendleft(index)
                     else:
-                        reason = _how(worker.process.exitcode)
-                        yield Outcome(index, None, lost(started[index], reason), started[index])
+                        reason = _describe_exit(worker.process.exitcode)
+                        yield Outcome(index, None, job_lost(started[index], reason), started[index])
                     continue
                 idle.append(worker)
                 yield Outcome(index, value, error, started[index])
@@ -106,7 +106,7 @@ def _work(function: Callable[[Any], Any], threads: int, pipe: Connection) -> Non
             job = pipe.recv()
         except (EOFError, ConnectionError):
             return
-        pipe.send_bytes(portable(*attempt(function, job)))
+        pipe.send_bytes(pack_outcome(*attempt(function, job)))
 
 
 def _die_with_parent() -> None:
@@ -117,7 +117,7 @@ def _die_with_parent() -> None:
     os._exit(1)
 
 
-def _how(exitcode: int | None) -> str:
+def _describe_exit(exitcode: int | None) -> str:
     if exitcode is not None and exitcode < 0:
         return f"signal {signal.Signals(-exitcode).name}"
     return f"exit code {exitcode}"

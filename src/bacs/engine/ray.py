@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bacs.engine.held import Stored
-from bacs.engine.outcome import Outcome, attempt, lost
+from bacs.engine.outcome import Outcome, attempt, job_lost
 from bacs.errors import RunError
 
 
@@ -19,7 +19,7 @@ def outcomes(
     attempts: int,
 ) -> Generator[Outcome, None, None]:
     """The outcome of every job as it arrives. Leaving the loop early cancels the rest."""
-    with connected(address) as ray:
+    with connect(address) as ray:
         # Ray itself starts a task again whose worker or machine was lost.
         task = ray.remote(_task).options(num_cpus=threads, num_gpus=gpus, max_retries=attempts - 1)
         waiting = {task.remote(function, job, threads): index for index, job in enumerate(jobs)}
@@ -31,19 +31,19 @@ def outcomes(
                     yield Outcome(index, *ray.get(done), attempts=1)
                 except ray.exceptions.RayError as error:
                     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                    yield Outcome(index, None, lost(attempts, reason), attempts)
+                    yield Outcome(index, None, job_lost(attempts, reason), attempts)
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[Any]:
+def connect(address: str | None) -> Iterator[Any]:
     """Ray for as long as the block lasts; a connection that is there already is used, and left as it is."""
     ray = _import()
     ours = not ray.is_initialized()
     if ours:
-        _connect(ray, address)
+        _start(ray, address)
     try:
         yield ray
     finally:
@@ -66,7 +66,7 @@ def _task(function: Callable[[Any], Any], job: Any, threads: int) -> tuple[Any, 
     return attempt(function, job)
 
 
-def _connect(ray: Any, address: str | None) -> None:
+def _start(ray: Any, address: str | None) -> None:
     try:
         ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
     except (ConnectionError, RuntimeError, ValueError) as error:

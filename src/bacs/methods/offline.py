@@ -16,7 +16,7 @@ from bacs.methods.calibrate import calibrate
 from bacs.methods.catalogue import Method, find
 from bacs.methods.prepare import check_choice, copied, groups_of, mover_for, settle, with_class_mask, working_copy
 from bacs.methods.settings import AGREEMENT, Settings, check_epochs
-from bacs.threads import OnBatch, Threads, safe
+from bacs.threads import OnBatch, Threads, can_share
 
 
 def adapt(
@@ -117,7 +117,7 @@ class Offline:
     def threads(self, images: Images) -> Threads:
         """A pool for the members, if they may share one."""
         models = [member.model for member in self.source.members]
-        return Threads(len(self.source), allowed=safe(images, models, self.device))
+        return Threads(len(self.source), allowed=can_share(images, models, self.device))
 
     def whole(self, images: Images, on_batch: OnBatch) -> Ensemble:
         """The adapted ensemble."""
@@ -204,5 +204,7 @@ def prepare(
     source = with_class_mask(ensemble, class_mask)
     source.check_inputs(images, batch_size)
     work = Offline(source, name, row, settings.of(row), epochs, batch_size, seed, device, compile)
-    check_choice(source, row, work.settings, [inputs.first(view) for view in inputs.views_of(images, len(source))])
+    check_choice(
+        source, row, work.settings, [inputs.first_batch(view) for view in inputs.views_of(images, len(source))]
+    )
     return work

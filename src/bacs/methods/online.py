@@ -25,7 +25,7 @@ from bacs.methods.recent import Recent
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.predictive import Predictive, average
 from bacs.temperature import tempered
-from bacs.threads import Threads, safe
+from bacs.threads import Threads, can_share
 
 PARTS = ("weights", "statistics", "optimizer")
 
@@ -82,7 +82,9 @@ class Stream:
             self._rows: list[Tensor] | None = None  # the members' predictions of the last step
             self._observed: Observed | None = None
             self._members = [working_copy(member, self.device) for member in self.source.members]
-            self._threads = Threads(len(self._members), allowed=safe(PerMember(), [own.model for own in self._members]))
+            self._threads = Threads(
+                len(self._members), allowed=can_share(PerMember(), [own.model for own in self._members])
+            )
             self._movers: list[Mover] = []
             self._recent = Recent()
             self._probe: list[Tensor] | None = None  # a few images, to try later choices on
@@ -142,7 +144,7 @@ class Stream:
         """The members' images of a batch, checked; the first ones also against the choices."""
         views = inputs.views_of(batch, len(self._movers))
         # What members share is one tensor, so that whoever keeps images can tell, and keeps and saves them once.
-        opened = {id(view): inputs.checked(inputs.as_batch(view)) for view in views}
+        opened = {id(view): inputs.check_values(inputs.as_batch(view)) for view in views}
         images = [opened[id(view)] for view in views]
         if self.steps == 0:
             self._probe = [own[:2] for own in images]
@@ -245,7 +247,7 @@ class Stream:
                 "history": [event._asdict() for event in self.history],
                 **self.describe_state(),
             }
-            kept = checkpoints.still_there(path, self._written)
+            kept = checkpoints.reusable_entries(path, self._written)
             manifest, tensors = self.source.describe(), {} if kept else self.source.tensors()
             tensors |= {f"live-{index}": live.pack(mover) for index, mover in enumerate(self._movers)}
             tensors |= {f"live-{name}": group for name, group in self.pack_state().items()}

@@ -9,10 +9,9 @@ import numpy as np
 
 from bacs.data import Pictures
 from bacs.data.formats import arrays
-from bacs.errors import DataError
+from bacs.errors import DataError, did_you_mean
 from bacs.metrics import scores_of
 from bacs.predictive import Predictive
-from bacs.toml import near
 
 FOLDERS = "folders"
 UNKNOWN = -1
@@ -110,4 +109,4 @@ def _number(word: str, class_names: Sequence[str] | None, file: Path) -> int:
         return list(class_names).index(word)
     if word.isdecimal() and len(word) < 10 and (class_names is None or int(word) < len(class_names)):
         return int(word)
-    raise DataError(f"{file}: label {word!r} is no class{near(word, list(class_names or []))}")
+    raise DataError(f"{file}: label {word!r} is no class{did_you_mean(word, list(class_names or []))}")

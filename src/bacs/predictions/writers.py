@@ -3,17 +3,17 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from bacs import files
 from bacs.data.formats.parquet import import_pyarrow
 from bacs.errors import RunError
-from bacs.writable import check_writable
+from bacs.files import check_writable
 
 Columns = dict[str, Any]  # name -> array or sequence; a two-dimensional array has a list in each row
 
@@ -40,19 +40,13 @@ def stage(path: str | Path, columns: Columns, *, overwrite: bool = False) -> Ite
     """
     check_out(path, overwrite=overwrite)
     file = Path(path)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
+    with ExitStack() as staged:
         with _explained(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as handle:
-                WRITERS[file.suffix](handle, columns)
-                handle.flush()
-                os.fsync(handle.fileno())
+            staged.enter_context(files.stage(file, lambda handle: WRITERS[file.suffix](handle, columns)))
         yield
         with _explained(file):
-            temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+            staged.close()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from torch import Tensor
 from bacs.adaptation.forward import forward
 from bacs.adaptation.statistics import SOURCE, using
 from bacs.ensemble import Ensemble, Member
-from bacs.inputs import Images, first
+from bacs.inputs import Images, first_batch
 from bacs.layout import arrange
 from bacs.posteriors import Posterior
 from bacs.training.augment import take
@@ -41,7 +41,7 @@ def indexable(images: Any) -> Any:
 def classes_of(member: Member, images: Images) -> int:
     """How many classes the member tells apart."""
     with using(member.model, SOURCE):
-        return forward(member.model, member.prepare(first(images))).shape[1]
+        return forward(member.model, member.prepare(first_batch(images))).shape[1]
 
 
 def checked_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
+from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import used
 from bacs.report.names import counted
@@ -38,20 +39,20 @@ class Variant(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One row: its label, and the records of each shift (several where there are several seeds)."""
+    """One row: its label, and the record of each shift."""
 
     label: str
     variant: Variant
     kind: str  # one of KINDS
-    records: dict[str, tuple[Record, ...]]
+    records: dict[str, Record]
 
     @property
     def method(self) -> str:
         return self.variant.method
 
     def score(self, shift: str, name: str) -> float:
-        """A score on one shift, the mean over seeds."""
-        return float(np.mean([record[self.kind][name] for record in self.records[shift]]))
+        """A score on one shift."""
+        return self.records[shift][self.kind][name]
 
     def mean(self, shifts: Sequence[Shift], name: str) -> float:
         """A score averaged over shifts."""
@@ -82,10 +83,10 @@ class Comparison:
     @property
     def records(self) -> tuple[Record, ...]:
         return tuple(
-            record
+            entry.records[shift.name]
             for entry in self.of_kind("single")
             for shift in self.shifts
-            for record in entry.records.get(shift.name, ())
+            if shift.name in entry.records
         )
 
     @property
@@ -145,18 +146,16 @@ def _knows_no_protocol(record: Record) -> bool:
 
 
 def _same_cell(first: Record, second: Record) -> bool:
-    return (first["shift"], first["method"], first.get("seed")) == (
-        second["shift"],
-        second["method"],
-        second.get("seed"),
-    )
+    return (first["shift"], first["method"]) == (second["shift"], second["method"])
 
 
 def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparison:
-    variants: dict[Variant, dict[str, tuple[Record, ...]]] = {}
+    variants: dict[Variant, dict[str, Record]] = {}
     for record in records:
-        by_shift = variants.setdefault(_variant(record), {})
-        by_shift[record["shift"]] = (*by_shift.get(record["shift"], ()), record)
+        # Records that differ in nothing their method uses say the same: the first stands for all.
+        one = variants.setdefault(_variant(record), {}).setdefault(record["shift"], record)
+        if one.get("seed") != record.get("seed"):
+            raise RunError(f"records of a folder must have one seed, got {one.get('seed')} and {record.get('seed')}")
     ordered = sorted(variants, key=_rank)
     kinds = KINDS if any(len(record["members"]) > 1 for record in records) else KINDS[:1]
     entries = [

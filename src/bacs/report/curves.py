@@ -71,7 +71,7 @@ def risk_table(comparison: Comparison) -> Table | None:
 
 
 def _records(comparison: Comparison, entry: Entry) -> list[dict]:
-    return [record for shift in comparison.common for record in entry.records[shift.name]]
+    return [entry.records[shift.name] for shift in comparison.common]
 
 
 def _methods(comparison: Comparison) -> dict[str, str]:

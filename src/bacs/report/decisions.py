@@ -28,10 +28,10 @@ class Decision(NamedTuple):
 
 
 def decisions(entry: Entry, shift: Shift) -> list[Decision]:
-    """The decisions of a row on a stream, in the order of time; those of several seeds together."""
+    """The decisions of a row on a stream, in the order of time."""
+    record = entry.records.get(shift.name, {})
     found = [
         Decision(_image(event, record), _words(event.get("what", "")), str(event.get("reason") or ""))
-        for record in entry.records.get(shift.name, ())
         for event in record.get("events") or ()
     ]
     return sorted(found, key=lambda decision: decision.image)

@@ -62,14 +62,12 @@ def streams(comparison: Comparison) -> list[Shift]:
 
 
 def scores_over_time(entry: Entry, shift: Shift) -> dict[Window, float]:
-    """The accuracy of each window of a stream, the mean over seeds."""
-    found: dict[Window, list[float]] = {}
-    for record in entry.records.get(shift.name, ()):
-        for each in record.get("windows", ()):
-            severity = each.get("severity", parts(each["shift"])[2])
-            window = Window(each["first"], each["images"], each["shift"], severity)
-            found.setdefault(window, []).append(each[entry.kind][SCORE])
-    return {window: float(np.mean(values)) for window, values in sorted(found.items())}
+    """The accuracy of each window of a stream."""
+    found: dict[Window, float] = {}
+    for each in entry.records.get(shift.name, {}).get("windows", ()):
+        severity = each.get("severity", parts(each["shift"])[2])
+        found[Window(each["first"], each["images"], each["shift"], severity)] = each[entry.kind][SCORE]
+    return dict(sorted(found.items()))
 
 
 def name_of(comparison: Comparison, shift: Shift) -> str:

@@ -8,20 +8,12 @@ from bacs.benchmark import store
 from bacs.benchmark.plan import plan
 from bacs.benchmark.recipe import checked, restore
 from bacs.errors import RecipeError, RunError
-from bacs.json_files import SEAL, is_sealed, read_json
 from bacs.metrics import SCORES
 from bacs.report.rows import KINDS
 from bacs.schema import Count, Positive, mismatch
 
 Record = dict[str, Any]
 SHOWN = 4  # missing cells that are named
-
-
-class Shown(TypedDict):
-    """What the report shows of a sweep's manifest."""
-
-    recipe: dict[str, Any]
-    run: dict[str, str | int]
 
 
 IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
@@ -78,7 +70,7 @@ def read(folder: Path) -> Sweep:
     if not finished:
         why = f"all {len(failed)} failed, the first with {failed[0]['error']}" if failed else "there are no records yet"
         raise RunError(f"{folder} has no finished cell: {why}")
-    about = _manifest(folder / store.MANIFEST)
+    about = store.read_manifest(folder)
     return Sweep(folder, about["recipe"], about["run"], finished, failed, _missing(about, records))
 
 
@@ -86,23 +78,10 @@ def _missing(about: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
     """The cells of the recipe that have no record; none where the recipe is not one of this version's sweeps."""
     there = {record["id"] for record in records}
     try:
-        cells = plan(checked(restore(about["recipe"]))) if about.get("kind") == "sweep" else []
+        cells = plan(checked(restore(about["recipe"]))) if about["kind"] == "sweep" else []
         return tuple(str(cell) for cell in cells if cell.id not in there)
     except (RecipeError, KeyError, ValueError, TypeError, AttributeError):
         return ()
-
-
-def _manifest(file: Path) -> dict[str, Any]:
-    try:
-        about = read_json(file)
-        if not isinstance(about, dict) or (SEAL in about and not is_sealed(about)):
-            raise ValueError("what it says does not match its checksum")
-        known = {"recipe": about.get("recipe"), "run": about.get("run")}
-        if (wrong := mismatch(known, Shown, "")) is not None:
-            raise ValueError(wrong)
-    except (OSError, ValueError) as error:
-        raise RunError(f"{file} is not what a sweep writes: {type(error).__name__} {error}") from error
-    return about
 
 
 def _checked(folder: Path, record: Record) -> Record:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bacs.checkpoints import replace
+from bacs import files
 from bacs.errors import RunError
 from bacs.report.chapter import Chapter, chapter
 from bacs.report.comma_separated import comma_separated
@@ -89,7 +89,7 @@ def _names(sweeps: Sequence[Sweep]) -> list[str]:
 def _put(file: Path, data: bytes) -> Path:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace(file, data)
+        files.write(file, data)
     except OSError as error:
         raise RunError(f"could not write {file}: {error.strerror or error}") from error
     return file

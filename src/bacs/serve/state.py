@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypedDict
 
-from bacs import checkpoints
+from bacs import files
 from bacs.drivers import kept
 from bacs.errors import CheckpointError
-from bacs.json_files import read_json
+from bacs.files import read_json
 from bacs.methods import Stream
 from bacs.schema import mismatch
 
@@ -67,4 +67,4 @@ class State:
         text = json.dumps({"frozen": frozen}) + "\n"
         file = self.folder / BESIDE
         if not file.exists() or file.read_text() != text:
-            checkpoints.replace(file, text.encode())
+            files.write(file, text.encode())

@@ -11,19 +11,14 @@ from bacs.errors import DivergenceError
 from bacs.inputs import PerMember
 from bacs.methods import Stream
 from bacs.predictive import Predictive, average
-from bacs.preprocessing import Preprocessing
+from bacs.preprocessing import geometry
 from bacs.serve.queue import Views
-from bacs.threads import Threads, safe
+from bacs.threads import Threads, can_share
 
 Geometry = tuple[object, ...]
 
 MISFIT = "the model does not take images of this shape and type"
 UNANSWERABLE = "the model has no finite prediction for these images"
-
-
-def geometry(fit: Preprocessing | None) -> Geometry:
-    """What decides about a picture's pixels; mean, deviation and channel order come later."""
-    return () if fit is None else (fit.size, fit.crop, fit.interpolation, len(fit.mean))
 
 
 def geometries(ensemble: Ensemble) -> list[Geometry]:
@@ -57,7 +52,7 @@ def predict_frozen(stream: Stream, images: PerMember) -> Predictive:
         return ensemble.predict_member(index, images[index], batch_size=len(images[index]))
 
     models = [member.model for member in ensemble.members]
-    with Threads(len(ensemble), allowed=safe(images, models)) as threads:
+    with Threads(len(ensemble), allowed=can_share(images, models)) as threads:
         return average(threads.map(rows, range(len(ensemble))))
 
 

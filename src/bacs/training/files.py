@@ -12,7 +12,8 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from bacs.data.folder import FolderImages, read_image
+from bacs.data.decode import decode_file
+from bacs.data.folder import FolderImages
 from bacs.training.augment import Batch, Positions
 
 LOG_RATIO = math.log(4 / 3)
@@ -47,7 +48,7 @@ class RandomResizedCrop:
         return torch.from_numpy(batch)
 
     def _crop(self, file: Path, size: tuple[int, int], uniforms: list[float]) -> np.ndarray:
-        image = read_image(file)
+        image = decode_file(file)
         left, top, right, bottom = box(image.width, image.height, uniforms, self.min_area)
         crop = image.resize(size, Image.Resampling.BICUBIC, box=(left, top, right, bottom))
         pixels = np.asarray(crop)

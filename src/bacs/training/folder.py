@@ -8,12 +8,11 @@ training/member-0.now   where it is at this moment, for the progress display
 """
 
 import json
-import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypedDict
 
-from bacs import checkpoints, locks
+from bacs import checkpoints, files
 from bacs.errors import RunError
 from bacs.schema import mismatch
 from bacs.training.loop import EpochLog
@@ -84,12 +83,7 @@ def write_file(file: Path, text: str, *, durable: bool = True) -> None:
     """Writes a small text file whole or not at all; without `durable`, a power cut may lose it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        if durable:
-            checkpoints.replace(file, text.encode())
-            return
-        temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-        temporary.write_text(text)
-        temporary.replace(file)
+        files.write(file, text.encode(), durable=durable)
     except OSError as error:
         raise RunError(f"could not write {file}: {error.strerror or error}; the last checkpoint is intact") from error
 
@@ -106,4 +100,4 @@ def read_log(out: Path, index: int) -> list[dict[str, Any]]:
 def locked(out: Path, index: int) -> AbstractContextManager[None]:
     """Sole right to train this member."""
     file = out / "training" / f"member-{index}.lock"
-    return locks.locked(file, f"member {index} in {out} is being trained")
+    return files.lock(file, f"member {index} in {out} is being trained")

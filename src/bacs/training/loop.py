@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from bacs.adaptation.forward import logits_of
 from bacs.errors import DivergenceError
-from bacs.layout import arrange, arranged, layout_of
+from bacs.layout import arrange, arrange_images, layout_of
 from bacs.parameters import NORM_LAYERS, read
 from bacs.posteriors import KINDS, Posterior
 from bacs.preprocessing import Preprocessing, to_model
@@ -102,7 +102,7 @@ def train_epoch(
             learning_rate = settings.learning_rate * settings.schedule(done / (settings.epochs * steps))
             for group in state.optimizer.param_groups:
                 group["lr"] = learning_rate
-            inputs = arranged(to_model(batch.images, preprocessing, like), model)
+            inputs = arrange_images(to_model(batch.images, preprocessing, like), model)
             targets = batch.labels.to(like.device)
             with torch.autocast(like.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
                 logits = logits_of(state.network(inputs))

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from bacs import checkpoints, data, metrics, models
-from bacs.data.image_set import ImageSet, first
+from bacs.data.image_set import ImageSet, take_first
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import DataError
 from bacs.layout import arrange
@@ -51,8 +51,8 @@ def train_member(job: MemberJob) -> dict[str, Any]:
 
 def datasets(recipe: Recipe, data_dir: Path, *, download: bool = False) -> tuple[ImageSet, ImageSet]:
     """Training images and held-out images of a recipe's data set."""
-    train = first(data.load(recipe.data, split="train", data_dir=data_dir, download=download), recipe.limit)
-    test = first(data.load(recipe.data, split="test", data_dir=data_dir, download=download), recipe.limit)
+    train = take_first(data.load(recipe.data, split="train", data_dir=data_dir, download=download), recipe.limit)
+    test = take_first(data.load(recipe.data, split="test", data_dir=data_dir, download=download), recipe.limit)
     if train.labels is None or test.labels is None:
         raise DataError(f"{recipe.data} has no labels to train on")
     return train, test

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from bacs.errors import RecipeError
+from bacs.errors import RecipeError, did_you_mean
 from bacs.preprocessing import Preprocessing
-from bacs.toml import check_keys, check_recipe, check_types, near
+from bacs.toml import check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 from bacs.training.augment import Identity, PadCropFlip
 from bacs.training.files import RandomResizedCrop
@@ -115,7 +115,7 @@ def _named(key: str, table: dict[str, Any], catalogue: dict[str, Callable[..., A
     name = table.get("name")
     if name not in catalogue:
         raise RecipeError(
-            f"{key}.name must be one of {', '.join(catalogue)}; got {name!r}{near(name, list(catalogue))}"
+            f"{key}.name must be one of {', '.join(catalogue)}; got {name!r}{did_you_mean(name, list(catalogue))}"
         )
     made = catalogue[name]
     kinds = get_type_hints(made)

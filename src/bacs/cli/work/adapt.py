@@ -54,7 +54,7 @@ def run(w: Wishes) -> int:
         if w.dry_run:
             return rehearse(w, method, ensemble)
         place = Place(w.engine, threads=w.threads or 1, address=w.address, device=w.device or "cpu")
-        with place.connected(), bars(console) as progress:
+        with place.connect(), bars(console) as progress:
             found = read(w, ensemble, progress)
             truth = None if w.labels is None else truth_of(w.labels, found, ensemble)
             outcome = predicted(w, place, source, found, method, settings, progress)
@@ -189,9 +189,9 @@ def decisions(adapted: Ensemble | Stream) -> list[str]:
 
 def rehearse(w: Wishes, method: str, ensemble: Ensemble) -> int:
     """Says what would be done."""
-    from bacs.data.sources import find_all
+    from bacs.data.listing import list_all
 
-    found = find_all(w.images)
+    found = list_all(w.images)
     count = found.count if w.limit is None else min(w.limit, found.count)
     protocol = "online" if w.online else "offline"
     print(f"{method}, {protocol}, members: {len(ensemble)}, batches of {w.batch_size}")

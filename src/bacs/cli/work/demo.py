@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import bacs
-from bacs import engine, metrics
-from bacs.checkpoints import replace
+from bacs import engine, files, metrics
 from bacs.corruptions import corrupt
 from bacs.errors import RunError
 from bacs.methods.catalogue import label_of
@@ -45,7 +44,7 @@ def run(out: Path, shifts: tuple[str, ...], *, verbose: bool, json: bool) -> Non
     train(RECIPE, out / "ensemble", console=console)
     console.print("[bold]2. Adapting to shifted images, without labels[/bold]")
     records = evaluate_all(out, ("clean", *shifts) if verbose else shifts, console)
-    replace(out / "records.json", (json_format.dumps(records, indent=1) + "\n").encode())
+    files.write(out / "records.json", (json_format.dumps(records, indent=1) + "\n").encode())
     if json:
         print(json_format.dumps(records))
     else:

@@ -20,7 +20,7 @@ from bacs.cli.progress import bars
 from bacs.cli.settings import check_accuracy_of
 from bacs.cli.signals import Signals
 from bacs.cli.source import batch_size_for, opened
-from bacs.data.arrivals import Arrivals, check_pictures, followed_names, listed_names, typed_names
+from bacs.data.arrivals import Arrivals, check_pictures, followed_names, listed_names, read_names
 from bacs.data.picture_batches import PictureBatch, check_fits, picture_batches
 from bacs.drivers import kept
 from bacs.inputs import PerMember
@@ -115,7 +115,7 @@ def predict_all(w: Wishes, running: Stream, table: GrowingTable, names: Iterator
     if names is None and w.follow:
         names = followed_names(w.images, arrivals.seen, signals.stopped)
     elif names is None:
-        names = typed_names(sys.stdin.fileno(), signals.stopped)
+        names = read_names(sys.stdin.fileno(), signals.stopped)
     pictures = arrivals.follow(names, w.limit)
     with bars(Console(stderr=True)) as progress:
         step = progress.step(f"adapting online (members: {len(fits)})")

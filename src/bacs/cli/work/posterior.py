@@ -13,6 +13,7 @@ from bacs.data.folder import CENTRAL_CROP
 from bacs.data.image_set import ImageSet
 from bacs.ensemble import Ensemble, Member
 from bacs.errors import RunError
+from bacs.files import check_writable
 from bacs.metrics import accuracy
 from bacs.models import classes_of
 from bacs.posteriors import kind_of, posterior_weight_for, precision_quantiles
@@ -20,7 +21,6 @@ from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.pretrained import source
 from bacs.pretrained.fisher import too_little
 from bacs.pretrained.make import Plan, chosen, make, work
-from bacs.writable import check_writable
 
 SCORED = 1000  # source images on which each member is tried in the end
 

@@ -2,7 +2,9 @@
 
 import math
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -30,6 +32,16 @@ def read_npy(path: Path) -> np.ndarray:
 def read_images(path: Path) -> np.ndarray:
     """The uint8 NHWC images of a .npy file, memory-mapped."""
     return _as_images(read_npy(path), path)
+
+
+def write_images(file: BinaryIO, shape: tuple[int, ...], parts: Iterable[np.ndarray]) -> None:
+    """Writes uint8 images as a .npy file, part by part: never more than one is held.
+
+    Not through a memory map: a full disk would end the process instead of raising an error.
+    """
+    np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": tuple(shape)})
+    for part in parts:
+        file.write(np.ascontiguousarray(part).data)
 
 
 def read(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:

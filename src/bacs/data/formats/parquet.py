@@ -37,18 +37,18 @@ def import_pyarrow() -> Any:
 
 def holds_pictures(path: Path) -> bool:
     """Whether the file's images are encoded pictures rather than arrays."""
-    return _is_encoded(_column(path)[1])
+    return _is_encoded(_image_column(path)[1])
 
 
-def count(path: Path) -> int:
+def count_rows(path: Path) -> int:
     """The number of rows."""
-    return _file(path).metadata.num_rows
+    return _open(path).metadata.num_rows
 
 
-def read_pictures(path: Path, batch_size: int = 64) -> Iterator[Row]:
+def read_pictures(path: Path) -> Iterator[Row]:
     """The encoded pictures one after another; never more than a batch of rows is held."""
-    name, _ = _column(path)
-    for batch in _batches(path, name, batch_size):
+    name, _ = _image_column(path)
+    for batch in _batches(path, name, 64):
         for value in batch.column(0).to_pylist():
             if isinstance(value, dict):
                 yield Row(value.get("bytes") or b"", value.get("path"))
@@ -58,7 +58,7 @@ def read_pictures(path: Path, batch_size: int = 64) -> Iterator[Row]:
 
 def read_arrays(path: Path) -> np.ndarray:
     """All rows of the image column as one array; every row must have the same shape."""
-    name, _ = _column(path)
+    name, _ = _image_column(path)
     parts = [_as_array(batch.column(0), path) for batch in _batches(path, name, 1024)]
     shapes = {part.shape[1:] for part in parts}
     if len(shapes) != 1:
@@ -68,7 +68,7 @@ def read_arrays(path: Path) -> np.ndarray:
 
 def _batches(path: Path, name: str, batch_size: int) -> Iterator[Any]:
     try:
-        for batch in _file(path).iter_batches(batch_size, columns=[name]):
+        for batch in _open(path).iter_batches(batch_size, columns=[name]):
             batch.validate(full=True)  # lengths and offsets of a damaged file may point anywhere
             yield batch
     except DataError:
@@ -77,7 +77,7 @@ def _batches(path: Path, name: str, batch_size: int) -> Iterator[Any]:
         raise DataError(f"{path}: damaged ({one_line(error)})") from error
 
 
-def _file(path: Path) -> "pyarrow.parquet.ParquetFile":
+def _open(path: Path) -> "pyarrow.parquet.ParquetFile":
     pyarrow = import_pyarrow()
     try:
         file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **LIMITS)
@@ -89,8 +89,8 @@ def _file(path: Path) -> "pyarrow.parquet.ParquetFile":
         raise DataError(f"{path}: damaged or not a Parquet file ({one_line(error)})") from error
 
 
-def _column(path: Path) -> "tuple[str, pyarrow.DataType]":
-    schema = _file(path).schema_arrow
+def _image_column(path: Path) -> "tuple[str, pyarrow.DataType]":
+    schema = _open(path).schema_arrow
     usable = [field.name for field in schema if _is_encoded(field.type) or _is_array(field.type)]
     named = [name for name in NAMES if name in usable] or (usable if len(usable) == 1 else [])
     if not named:

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from bacs.corruptions import TEST
-from bacs.data.image_set import Labels
-from bacs.data.shifts import Shift
+from bacs.data.image_set import ImageSet, Labels
 from bacs.data.streams.orders import batched, correlated_order, shuffled_order
 from bacs.errors import unknown_name
 
@@ -24,7 +23,7 @@ class StreamBatch(NamedTuple):
 
 
 def stream_batches(
-    shifts: Iterable[Shift],
+    shifts: Iterable[ImageSet],
     *,
     batch_size: int = 64,
     order: Literal["shuffled", "correlated", "stored"] = "shuffled",
@@ -51,7 +50,7 @@ def stream_batches(
             yield StreamBatch(each.name, each.images[rows], None if each.labels is None else each.labels[rows])
 
 
-def _order_of(shift: Shift, order: str, batch_size: int, alpha: float, seed: tuple[int, int]) -> np.ndarray:
+def _order_of(shift: ImageSet, order: str, batch_size: int, alpha: float, seed: tuple[int, int]) -> np.ndarray:
     if order == "stored":
         return np.arange(len(shift))
     if order == "shuffled":

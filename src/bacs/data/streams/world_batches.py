@@ -37,7 +37,7 @@ def world_batches(
     Segments may change within a batch. The last batch may be smaller, but is not of one image alone.
 
     >>> clean = np.zeros((10, 8, 8, 3), np.uint8)
-    >>> from bacs.data.streams import plan_segments
+    >>> from bacs.data import plan_segments
     >>> world = World(plan_segments("abrupt", ["fog", "snow"], images=25), images=1000)
     >>> [(batch.first, len(batch.images)) for batch in world_batches(world, clean, start=900)]
     [(900, 64), (964, 36)]
@@ -81,15 +81,15 @@ def _order_of(world: World, count: int, labels: Labels | None, turn: int) -> Ord
 def show(world: World, part: Part, clean: Pixels) -> Pixels:
     """The clean images of one part as the world shows them."""
     places = part.begin + np.arange(part.images)
-    levels = _whole(part.segment.severity_at(places), world.seed, part.first)
-    layers = [_corrupted(clean, name, levels, world.seed, part.first) for name in part.segment.corruptions]
+    levels = _round_by_chance(part.segment.severity_at(places), world.seed, part.first)
+    layers = [_corrupt_runs(clean, name, levels, world.seed, part.first) for name in part.segment.corruptions]
     if len(layers) == 1:
         return layers[0]
     weight = part.segment.shares(places).astype(np.float32)[:, None, None, None]
     return np.rint((1 - weight) * layers[0] + weight * layers[1]).astype(np.uint8)
 
 
-def _whole(severities: np.ndarray, seed: int, first: int) -> np.ndarray:
+def _round_by_chance(severities: np.ndarray, seed: int, first: int) -> np.ndarray:
     """Severities that there are: those between two of them by a chance that follows from the place."""
     if (severities == np.floor(severities)).all():
         return severities.astype(int)
@@ -97,7 +97,7 @@ def _whole(severities: np.ndarray, seed: int, first: int) -> np.ndarray:
     return np.floor(severities + chances).astype(int)
 
 
-def _corrupted(clean: Pixels, name: str, levels: np.ndarray, seed: int, first: int) -> Pixels:
+def _corrupt_runs(clean: Pixels, name: str, levels: np.ndarray, seed: int, first: int) -> Pixels:
     """Images under one corruption; each run of equal levels at once."""
     out = clean.copy()
     constants = constants_for(clean)

@@ -10,65 +10,54 @@ from bacs.data.folder import EXTENSIONS
 from bacs.data.formats import arrays, parquet
 from bacs.errors import DataError
 
-SUFFIXES = EXTENSIONS
-"""What a folder's files end in to be taken for pictures."""
-
 
 class Encoded(NamedTuple):
-    index: int  # its place in the source
+    index: int  # its place in the listing
     name: str
     data: Path | bytes
 
 
-class Source(NamedTuple):
+class Listing(NamedTuple):
     pictures: Iterable[Encoded]
     count: int
     ignored: int = 0  # files of a folder that are no pictures by their names
 
 
-def find_all(sources: Sequence[str | Path]) -> Source:
-    """The pictures of several places, one after the other; each file once, however often it is named."""
-    if len(sources) == 1:
-        return find(sources[0])
+def list_all(places: Sequence[str | Path]) -> Listing:
+    """The encoded pictures of several places one after the other, none of them read yet.
+
+    A place is a folder with its sub-folders, a glob or one file, and comes in the order of its paths, each file once,
+    however often it is named; or it is a Parquet file, which comes alone.
+    """
     files: dict[Path, None] = {}
     ignored = 0
-    for source in sources:
-        path = Path(source).expanduser()
-        if path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
+    for place in places:
+        path = Path(place).expanduser()
+        if len(places) > 1 and path.suffix in (*arrays.SUFFIXES, ".parquet") and not path.is_dir():
             raise DataError(f"{path} must be given alone: arrays and tables are not joined with pictures")
-        listed, others = _listed(str(source), path)
-        files |= dict.fromkeys(listed)
+        if path.suffix == ".parquet" and path.is_file():
+            return Listing(_rows(path), parquet.count_rows(path))
+        found, others = _list_files(str(place), path)
+        files |= dict.fromkeys(found)
         ignored += others
-    return Source((Encoded(i, as_text(file), file) for i, file in enumerate(files)), len(files), ignored)
+    return Listing((Encoded(i, as_text(file), file) for i, file in enumerate(files)), len(files), ignored)
 
 
-def find(source: str | Path) -> Source:
-    """The encoded pictures of a folder with its sub-folders, a glob, a Parquet file or one file, none of them read yet.
-
-    Files come in the order of their paths.
-    """
-    path = Path(source).expanduser()
-    if path.suffix == ".parquet" and path.is_file():
-        return Source(_rows(path), parquet.count(path))
-    files, ignored = _listed(str(source), path)
-    return Source((Encoded(i, as_text(file), file) for i, file in enumerate(files)), len(files), ignored)
-
-
-def _listed(source: str, path: Path) -> tuple[list[Path], int]:
+def _list_files(place: str, path: Path) -> tuple[list[Path], int]:
     """The files to decode in the order of their paths, and how many others a folder has."""
     if path.is_dir():
         files, ignored = pictures_below(path)
         if not files:
-            raise DataError(f"{path}: no pictures ({', '.join(SUFFIXES)}) in it or below it")
+            raise DataError(f"{path}: no pictures ({', '.join(EXTENSIONS)}) in it or below it")
         return files, ignored
     if os.path.lexists(path):
         return [path], 0
-    if not glob.has_magic(source):
-        raise DataError(f"{source} is missing: IMAGES is a folder, a glob in quotes, a picture, or an array file")
-    matches = [Path(match) for match in glob.glob(os.path.expanduser(source), recursive=True)]
+    if not glob.has_magic(place):
+        raise DataError(f"{place} is missing: IMAGES is a folder, a glob in quotes, a picture, or an array file")
+    matches = [Path(match) for match in glob.glob(os.path.expanduser(place), recursive=True)]
     files = [match for match in matches if _looks_like_picture(match) or not match.is_dir()]
     if not files:
-        raise DataError(f"{source} matches no file")
+        raise DataError(f"{place} matches no file")
     return sorted(files), 0
 
 
@@ -96,7 +85,7 @@ def pictures_below(folder: Path) -> tuple[list[Path], int]:
 
 
 def _looks_like_picture(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in EXTENSIONS
 
 
 def _rows(path: Path) -> Iterator[Encoded]:

@@ -4,8 +4,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import Any
 
-from bacs.engine import inline, processes, ray
-from bacs.engine.outcome import Outcome
+import torch
+
+from bacs.engine import processes, ray
+from bacs.engine.outcome import Outcome, attempt
 from bacs.errors import RunError, unknown_name
 
 ENGINES = ("local", "ray")
@@ -46,7 +48,7 @@ def run(
     if engine == "ray":
         outcomes = ray.outcomes(function, jobs, threads=threads, gpus=gpus, address=address, attempts=attempts)
     elif workers == 1:
-        outcomes = inline.outcomes(function, jobs, threads=threads)
+        outcomes = _run_here(function, jobs, threads=threads)
     else:
         outcomes = processes.outcomes(
             function, jobs, workers=min(workers, len(jobs)), threads=threads, attempts=attempts
@@ -64,3 +66,14 @@ def run(
         count = f"{len(failures)} of {len(jobs)} jobs failed; the first" if len(jobs) > 1 else "the job failed"
         raise RunError(f"{count}: {type(first.error).__name__}: {first.error}") from first.error
     return values
+
+
+def _run_here(function: Callable[[Any], Any], jobs: Sequence[Any], *, threads: int) -> Generator[Outcome, None, None]:
+    """The outcome of every job in order, in this process; torch has its own number of threads again afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for index, job in enumerate(jobs):
+            yield Outcome(index, *attempt(function, job), attempts=1)
+    finally:
+        torch.set_num_threads(before)
