@@ -137,7 +137,8 @@ def member(module):
     for params in iterates(model):
         squares = {name: p.square() for name, p in params.items()}
         posterior = module.update(posterior, squares if module is fisher_diag else params)
-    return bacs.Member(model, posterior, bacs.Preprocessing((0.5,), (0.25,), size=(8, 8)))
+    scale = 50.0 if module is fisher_diag else 1.0
+    return bacs.Member(model, posterior, bacs.Preprocessing((0.5,), (0.25,), size=(8, 8)), posterior_scale=scale)
 
 
 def ensemble(modules=(swag_diag, swag_low_rank, fisher_diag, flat)):
@@ -151,7 +152,7 @@ def meaning_of(found):
     parts = [found.class_names, found.class_mask, found.statistics, found.temperature, found.reference]
     parts.append(json.dumps(found.adaptation, sort_keys=True))
     for each in found.members:
-        parts += [each.preprocessing, each.architecture, *each.model.state_dict().values()]
+        parts += [each.preprocessing, each.architecture, each.posterior_scale, *each.model.state_dict().values()]
         for value in each.posterior:
             parts += list(value.values()) if isinstance(value, dict) else [value]
     return sum_of(*parts)

@@ -1,6 +1,7 @@
 """Wrong input gives one or two lines that name argument, rule and value, and changes nothing."""
 
 import math
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -219,6 +220,12 @@ def test_a_posterior_of_another_model_is_refused():
         bacs.Member(small_model(), other)
     with pytest.raises(ValueError, match="posterior does not belong to this model: it lacks parameter 'conv.weight'"):
         bacs.Member(small_model(), flat.init({}))
+
+
+@pytest.mark.parametrize("scale", [0, -2.0, 1e31, 1e-31, float("nan"), float("inf"), True, "wide", None])
+def test_a_posterior_scale_that_is_none_is_refused(scale):
+    with pytest.raises(ValueError, match=r"posterior_scale must be a number from 1e-30 to 1e30, got "):
+        replace(small_member(), posterior_scale=scale)
 
 
 def test_an_ensemble_needs_members():

@@ -19,6 +19,7 @@ from bacs.inputs import Images
 from bacs.layout import arranged
 from bacs.parameters import check_fit, check_model
 from bacs.posteriors import Posterior
+from bacs.posteriors.scale import check_scale
 from bacs.predictive import Predictive, average
 from bacs.preprocessing import Preprocessing, to_model
 from bacs.threads import OnBatch, Threads, safe
@@ -36,6 +37,7 @@ class Member:
     posterior: Posterior
     preprocessing: Preprocessing | None = None
     architecture: Architecture | None = None  # how `bacs.load` builds the model again; found if bacs built it
+    posterior_scale: float = 1.0  # what posterior_weight is relative to: beta = posterior_weight * posterior_scale
 
     def __post_init__(self) -> None:
         check_model(self.model)
@@ -43,13 +45,16 @@ class Member:
         if self.preprocessing is not None and not isinstance(self.preprocessing, Preprocessing):
             raise TypeError(f"preprocessing must be bacs.Preprocessing(mean, std, size), got {self.preprocessing!r}")
         check_fit("posterior", self.posterior.mean, dict(self.model.named_parameters()))
+        check_scale(self.posterior_scale)
+        object.__setattr__(self, "posterior_scale", float(self.posterior_scale))
         if self.architecture is None:
             object.__setattr__(self, "architecture", architecture_of(self.model))
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.model.parameters())
         kind = posteriors.kind_of(self.posterior)
-        return f"Member({type(self.model).__name__} with {count:,} parameters, posterior {kind})"
+        scale = "" if self.posterior_scale == 1 else f" of scale {self.posterior_scale:.3g}"
+        return f"Member({type(self.model).__name__} with {count:,} parameters, posterior {kind}{scale})"
 
     @property
     def like(self) -> Tensor:
@@ -226,6 +231,8 @@ class Ensemble:
                 "architecture": None if member.architecture is None else member.architecture.as_json(),
                 "preprocessing": None if member.preprocessing is None else member.preprocessing.as_json(),
                 "posterior": posteriors.pack(member.posterior, dict(member.model.named_parameters()))[0],
+                # Left out if it is 1, so that the checksums in records of sweeps stay what they were.
+                **({} if member.posterior_scale == 1 else {"posterior_scale": member.posterior_scale}),
             }
             for member in self.members
         ]

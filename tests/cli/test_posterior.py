@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -141,24 +142,30 @@ def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(r
     assert (member.posterior.count, member.posterior.source_size, member.posterior.prior_precision) == (12, 40, 2.0)
     assert all(torch.equal(p, q) for p, q in zip(member.model.parameters(), network(0).parameters(), strict=True))
     assert "member 0  fisher_diag  precision" in out
-    assert "posterior_weight for the usual pull" in out
+    assert f"scale {member.posterior_scale:.3g}\n" in out
     assert f"bacs.load('{tmp_path / 'out'}') opens 1 member" in out
 
 
-def test_adapt_uses_the_weight_that_was_printed_unless_another_is_given(run, checkpoint, data, tmp_path, capsys):
+def test_adapt_holds_a_fisher_posterior_by_its_scale(run, checkpoint, data, tmp_path, capsys):
     _, out, _ = run(checkpoint, "--data", data, "--json")
-    printed = json.loads(out)["members"][0]["posterior_weight"]
-    assert printed > 0.01  # far from SWAG's 1e-4
+    scale = json.loads(out)["members"][0]["posterior_scale"]
+    (member,) = opened(tmp_path).members
+    assert member.posterior_scale == scale > 100  # far from SWAG's 1
+    bacs.Ensemble([replace(member, posterior_scale=1.0)]).save(tmp_path / "plain")
 
-    def adapt(*arguments):
-        wishes = ("adapt", tmp_path / "out", data, "--method", "bacs", "--out", tmp_path / "a.csv", "--overwrite")
-        assert cli.main([str(word) for word in (*wishes, *arguments)]) == 0
-        return capsys.readouterr().out
+    def adapt(folder, *arguments):
+        wishes = ("adapt", tmp_path / folder, data, "--method", "bacs", "--out", tmp_path / "a.csv", "--overwrite")
+        assert cli.main([str(word) for word in (*wishes, "--learning-rate", "0.1", "--json", *arguments)]) == 0
+        told = json.loads(capsys.readouterr().out)
+        return told["settings"]["posterior_weight"], told["moved"][0]
 
-    assert json.loads(adapt("--json"))["settings"]["posterior_weight"] == pytest.approx(printed)
-    assert f"bacs, offline, members: 1, posterior_weight: {printed:.3g}\n" in adapt()
-    assert json.loads(adapt("--online", "--json"))["settings"]["posterior_weight"] == pytest.approx(printed)
-    assert json.loads(adapt("--json", "--posterior-weight", "1e-4"))["settings"]["posterior_weight"] == 1e-4
+    weight, moved = adapt("out")
+    assert weight == 1e-4
+    assert moved == pytest.approx(adapt("plain", "--posterior-weight", str(1e-4 * scale))[1], rel=1e-3)
+    assert moved < 0.9 * adapt("plain")[1]  # where 1e-4 does nothing
+    assert adapt("out", "--online")[1] == pytest.approx(
+        adapt("plain", "--online", "--posterior-weight", str(1e-4 * scale))[1], rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,7 +312,7 @@ def test_json_has_the_scale_of_every_posterior(run, checkpoint, data):
     assert entry["kind"] == "fisher_diag"
     assert entry["precision"]["low"] <= entry["precision"]["median"] <= entry["precision"]["high"]
     assert 0 <= entry["prior_share"] <= 1
-    assert entry["posterior_weight"] == pytest.approx(0.2 * 0.1 / 1e-3 / entry["precision"]["median"])
+    assert entry["posterior_scale"] == pytest.approx(0.2 * 0.1 / 1e-3 / entry["precision"]["median"] / 1e-4)
     assert 0 <= entry["source_accuracy"] <= 1
 
 

@@ -39,8 +39,8 @@ class Wishes:
             goes on with its own.
         predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, and
-            what bacs posterior printed if it is a Fisher posterior.
+        posterior_weight: How strongly the posterior holds the weights: the paper's beta, relative to the scale that
+            each member has (bacs info shows it).
         momentum: Of the optimiser.
         optimizer: sgd or adam.
         objective: entropy, information_maximisation, consistency, ensemble_teacher, or a sum of these, such as
@@ -92,7 +92,7 @@ class Wishes:
     batch_size: Annotated[int | None, takes("N")] = None
     predict_batch_size: Annotated[int | None, takes("N")] = None
     learning_rate: float = 1e-3
-    posterior_weight: Annotated[float | None, takes("NUMBER")] = None
+    posterior_weight: float = 1e-4
     momentum: float = 0.9
     optimizer: Annotated[str, takes("sgd|adam")] = "sgd"
     objective: Annotated[str | None, takes("NAME|SUM")] = None

@@ -15,7 +15,7 @@ def info(run: Annotated[Path, tyro.conf.Positional, takes("RUN")], *, json: Flag
 
     Example: bacs info runs/cifar10
 
-    Members, the size of their pictures, classes, posteriors, temperature, and how it was adapted.
+    Members, the size of their pictures, classes, posteriors and their scales, temperature, and how it was adapted.
 
     Args:
         run: A folder that bacs train, bacs posterior, bacs adapt or ensemble.save wrote.
@@ -58,6 +58,7 @@ def _ensemble(manifest: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "members": counted(member["architecture"]["name"] for member in members),
         "posteriors": counted(member["posterior"]["kind"] for member in members),
+        "posterior scales": [float(member.get("posterior_scale", 1.0)) for member in members],
         "picture size": counted(
             "not stored: give --size" if size is None else f"{size[0]} x {size[1]}" for size in sizes
         ),
@@ -92,13 +93,15 @@ def counted(values: Any) -> dict[str, int]:
 def spoken(value: Any) -> str:
     """A value for the screen.
 
-    >>> spoken({"resnet26": 5}), spoken(["cat", "dog"]), spoken(1.5)
-    ('5 x resnet26', '2: cat, dog', '1.5')
+    >>> spoken({"resnet26": 5}), spoken(["cat", "dog"]), spoken([812.0, 634.5, 701.0]), spoken([1.0, 1.0]), spoken(1.5)
+    ('5 x resnet26', '2: cat, dog', '634 to 812', '1', '1.5')
     """
     if isinstance(value, dict):
         if all(isinstance(number, int) for number in value.values()):
             return ", ".join(f"{number} x {name}" for name, number in value.items())
         return ", ".join(f"{name} {number:.4g}" for name, number in value.items())
+    if isinstance(value, list) and all(isinstance(number, float) for number in value):
+        return " to ".join(dict.fromkeys(f"{number:.3g}" for number in (min(value), max(value))))
     if isinstance(value, list):
         shown = ", ".join(map(str, value[:12])) + (", ..." if len(value) > 12 else "")
         return f"{len(value)}: {shown}"

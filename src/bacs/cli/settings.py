@@ -39,7 +39,7 @@ def method_of(w: Wishes) -> str:
 
 def settings_of(w: Wishes, method: str) -> tuple[Settings, Wishes]:
     """Complete settings, and the wishes with what a file says of epochs and batches; flags go before the file."""
-    given = {name: getattr(w, name) for name in HERE if name != "posterior_weight" or w.posterior_weight is not None}
+    given = {name: getattr(w, name) for name in HERE}
     if w.settings is not None:
         plain = {name: field.default for name, field in Wishes.__dataclass_fields__.items()}
         table = _tables(w.settings).get(method)
@@ -49,8 +49,7 @@ def settings_of(w: Wishes, method: str) -> tuple[Settings, Wishes]:
         toml.check_keys(f"{w.settings} [method.{method}]", table, list(known), required=[])
         open_ = {name: value for name, value in table.items() if getattr(w, name, None) == plain.get(name)}
         given |= {name: value for name, value in open_.items() if name in NAMES}
-        taken = ("epochs", "batch_size", "posterior_weight")
-        w = replace(w, **{name: value for name, value in open_.items() if name in taken})
+        w = replace(w, **{name: value for name, value in open_.items() if name in ("epochs", "batch_size")})
     return Settings(**given), w
 
 

@@ -1,6 +1,5 @@
 """What `bacs adapt` adapts: a saved ensemble or stream, made ready, and where the result may go."""
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +16,6 @@ from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.methods import METHODS, Stream
 from bacs.methods.settings import Settings
-from bacs.posteriors import posterior_weight_for
-from bacs.posteriors.fisher_diag import FisherDiag
 from bacs.preprocessing import Preprocessing
 from bacs.pretrained.checkpoint import open_checkpoint
 from bacs.writable import check_writable
@@ -62,10 +59,7 @@ def check_save(save: Path | None, run: Path, out: Path, *, overwrite: bool) -> N
 
 
 def opened(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Stream, Settings]:
-    """What is to be adapted: an ensemble, or online a stream that begins or goes on; and the settings to do it with.
-
-    Unless a posterior_weight was given, Fisher posteriors get the one that goes with their scale.
-    """
+    """What is to be adapted: an ensemble, or online a stream that begins or goes on; and the settings to do it with."""
     size, device = w.size, None if w.engine == "ray" else w.device  # there, tasks go to the device, wherever they run
     Place(w.engine, address=w.address, device=w.device or "cpu").check()
     found = _of_weights(w) if w.run.is_file() else load(w.run, model=w.model, device=device)
@@ -81,24 +75,9 @@ def opened(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Strea
         member.model.to(device or "cpu")
     mask = mask_of(w.classes, found.class_names) if w.classes else found.class_mask
     ensemble = replace(found, members=members, class_mask=mask)
-    usual = fisher_weight(ensemble, method) if w.posterior_weight is None else None
-    if usual is not None:
-        settings = replace(settings, posterior_weight=usual)
     if not w.online:
         return ensemble, settings
     return stream(ensemble, method, **({} if METHODS[method].chooses else settings.as_json())), settings
-
-
-def fisher_weight(ensemble: Ensemble, method: str) -> float | None:
-    """The posterior_weight of the usual pull where all members have a Fisher posterior and the method uses it.
-
-    The default is one for SWAG, whose precisions are thousands of times as large: with it a Fisher posterior would
-    hold nothing. `bacs posterior` prints the same number of each member; here it is their geometric mean.
-    """
-    row, states = METHODS[method], [member.posterior for member in ensemble.members]
-    if row.chooses or row.posterior != "member" or not all(isinstance(state, FisherDiag) for state in states):
-        return None
-    return math.exp(sum(math.log(posterior_weight_for(state)) for state in states) / len(states))
 
 
 def _of_weights(w: Wishes) -> Ensemble:

@@ -14,7 +14,7 @@ from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import Images, batches
 from bacs.parameters import read
-from bacs.posteriors import fisher_diag
+from bacs.posteriors import fisher_diag, posterior_scale_for
 from bacs.posteriors.fisher_diag import FisherDiag
 from bacs.pretrained.source import checked_labels, classes_of
 from bacs.pretrained.squares import EXPECTATIONS, Expectation, squared_gradients
@@ -36,6 +36,9 @@ def with_fisher(
     on_batch: Callable[[int], None] = lambda count: None,
 ) -> Member:
     """The member with a diagonal Fisher posterior around its weights; its model is shared and stays as it is.
+
+    Its posterior_scale makes the default posterior_weight mean the usual pull, as of SWAG-D in training: Fisher
+    posteriors are thousands of times as wide.
 
     Args:
         images: a few thousand source images in any form `bacs.adapt` takes.
@@ -73,7 +76,7 @@ def with_fisher(
     state = state._replace(sum_squares=rounded)
     if message := too_little(state):
         warnings.warn(message, stacklevel=2)
-    return replace(member, posterior=state)
+    return replace(member, posterior=state, posterior_scale=posterior_scale_for(state))
 
 
 def too_little(state: FisherDiag) -> str | None:

@@ -1,6 +1,7 @@
 """`short_swag`: a few hundred more steps of training at a constant rate, for a checkpoint without a trajectory."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from bacs.ensemble import Member
 from bacs.methods.prepare import working_copy
+from bacs.posteriors import posterior_scale_for
 from bacs.pretrained import source
 from bacs.training.augment import Augmentation, Identity, take
 from bacs.training.loop import EpochLog, collects, start, train_epoch
@@ -39,6 +41,9 @@ def short_swag(
     on_collect: Callable[[EpochLog], None] = lambda log: None,
 ) -> Member:
     """A member at the mean of a short SWAG trajectory that begins at the given one's weights; that stays as it is.
+
+    Its posterior_scale makes the default posterior_weight mean the usual pull: a short trajectory is far narrower than
+    that of a whole training.
 
     Args:
         images: source images, uint8 NHWC or what the model takes; the more of the training set, the better.
@@ -81,4 +86,5 @@ def short_swag(
     for stretch in order.split(collect_every * batch_size):
         seen = take(pixels, stretch)
         on_collect(train_epoch(state, seen, targets[stretch], settings, ours.preprocessing, on_batch=on_batch))
-    return source.settled(ours, state.posterior, source.taken(pixels, source.REFRESH, seed))
+    done = source.settled(ours, state.posterior, source.taken(pixels, source.REFRESH, seed))
+    return replace(done, posterior_scale=posterior_scale_for(done.posterior))

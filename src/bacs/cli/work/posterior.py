@@ -15,7 +15,7 @@ from bacs.ensemble import Ensemble, Member
 from bacs.errors import RunError
 from bacs.metrics import accuracy
 from bacs.models import classes_of
-from bacs.posteriors import kind_of, posterior_weight_for, precision_quantiles
+from bacs.posteriors import kind_of, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.pretrained import source
 from bacs.pretrained.fisher import too_little
@@ -117,12 +117,12 @@ def guessing(right: float, images: int, classes: int) -> str | None:
 
 
 def scale(member: Member) -> dict[str, Any]:
-    """How wide a member's posterior is, and the posterior_weight at which adaptation feels it."""
+    """How wide a member's posterior is, and what posterior_weight is relative to."""
     state = member.posterior
     values: dict[str, Any] = {
         "kind": kind_of(state),
         "precision": precision_quantiles(state)._asdict(),
-        "posterior_weight": posterior_weight_for(state),
+        "posterior_scale": member.posterior_scale,
     }
     if isinstance(state, FisherDiag):
         values |= {"prior_share": prior_share(state), "warning": too_little(state)}
@@ -137,5 +137,5 @@ def described(entry: dict[str, Any]) -> str:
         parts.append(f"source accuracy {entry['source_accuracy']:.3f}")
     if "temperature" in entry:
         parts.append(f"temperature {entry['temperature']:.3g}")
-    parts.append(f"posterior_weight for the usual pull {entry['posterior_weight']:.3g}")
+    parts.append(f"scale {entry['posterior_scale']:.3g}")
     return "  ".join(parts)
