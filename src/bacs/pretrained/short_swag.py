@@ -19,6 +19,8 @@ from bacs.training.schedule import Constant
 from bacs.training.settings import Settings
 
 AS_THEY_ARE = Identity()
+COLLECT_EVERY = 10
+BATCH_SIZE = 128
 
 
 def short_swag(
@@ -27,10 +29,10 @@ def short_swag(
     labels: Tensor | np.ndarray,
     *,
     steps: int = 300,
-    collect_every: int = 10,
+    collect_every: int = COLLECT_EVERY,
     collect_from: float = 0.25,
     learning_rate: float = 0.01,
-    batch_size: int = 128,
+    batch_size: int = BATCH_SIZE,
     momentum: float = 0.9,
     weight_decay: float = 5e-4,
     augment: Augmentation = AS_THEY_ARE,

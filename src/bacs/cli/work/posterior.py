@@ -19,7 +19,7 @@ from bacs.posteriors import kind_of, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.pretrained import source
 from bacs.pretrained.fisher import too_little
-from bacs.pretrained.make import Plan, chosen, make, work
+from bacs.pretrained.make import Plan, kind_for, make, work
 from bacs.writable import check_writable
 
 SCORED = 1000  # source images on which each member is tried in the end
@@ -31,27 +31,17 @@ def seen_at(size: int | None) -> dict[str, Any]:
 
 
 def check_used(members: list[Member], plan: Plan) -> None:
-    """Raises for wishes that nothing would come of, since a posterior that is there is kept."""
-    kinds = {chosen(member, plan) for member in members}
-    what = "the checkpoint has a posterior, which is kept" if kinds == {"own"} else "kind swag has none"
-    hint = "; --kind fisher makes a new one"
-    if "fisher" not in kinds:
-        for name, plain in (("expectation", None), ("prior_precision", 1.0)):
-            if getattr(plan, name) != plain:
-                raise ValueError(f"{name} must be left out: {what}{hint}")
-    if kinds == {"own"} and plan.way != "restarts" and plan.images is not None:
-        raise ValueError(f"images must be left out: {what}{hint}, --kind swag too")
-
-
-def one_way(ways: dict[str, bool], members: int) -> str | None:
-    """The way that was asked for to make several members of one."""
-    chosen = [way for way, asked in ways.items() if asked]
-    options = ", ".join(f"--from-{way}" for way in ways)
-    if len(chosen) > 1:
-        raise ValueError(f"only one of {options} can be used, got {len(chosen)}")
-    if members > 1 and not chosen:
-        raise ValueError(f"members must be 1 without one of {options}, got {members}")
-    return chosen[0] if chosen else None
+    """Raises for wishes that nothing would come of, since a posterior that is there is kept, or nothing is trained."""
+    kinds = {kind_for(member, plan) for member in members}
+    if kinds == {"own"} and plan.members_from != "heads" and plan.images is not None:
+        raise ValueError(
+            "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher or swag makes one"
+        )
+    trained = {"steps": "swag" in kinds or plan.members_from == "heads", "learning_rate": "swag" in kinds}
+    for name, is_used in trained.items():
+        if getattr(plan, name) is not None and not is_used:
+            hint = "" if name == "learning_rate" else ", --members-from heads too"
+            raise ValueError(f"{name} must be left out: nothing is trained with it; --kind swag trains{hint}")
 
 
 def check_out(out: Path) -> None:

@@ -10,7 +10,7 @@ import bacs
 from bacs.parameters import read
 from bacs.posteriors import flat
 from bacs.pretrained import with_new_head
-from bacs.pretrained.restarts import find_head
+from bacs.pretrained.new_head import find_head
 
 
 def head_name(model):
