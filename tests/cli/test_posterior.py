@@ -16,7 +16,7 @@ import bacs
 from bacs import cli
 from bacs.parameters import read
 from bacs.posteriors import flat, kind_of
-from bacs.pretrained.make import Plan, make, work
+from bacs.pretrained.make import Plan, count_images, make
 
 QUICK = ("--steps", "20")
 
@@ -103,7 +103,7 @@ def test_what_the_network_sees_wrongly_is_not_called_a_perfect_fit(run, data, tm
     assert entry["source_accuracy"] < 0.5
     assert f"source accuracy {entry['source_accuracy']:.2f} is that of guessing among 3 classes" in entry["guessing"]
     assert "is that of guessing" in " ".join(err.split())
-    guessing = import_module("bacs.cli.work.posterior").guessing
+    guessing = import_module("bacs.cli.work.posterior").guessing_warning
     assert [guessing(right, 1000, 10) is None for right in (0.08, 0.1, 0.13, 0.9)] == [False, False, True, True]
 
 
@@ -368,4 +368,4 @@ def test_the_progress_bar_ends_where_the_work_does(checkpoint, data, way, kind):
     source = bacs.data.load(data, split="train")
     seen = Counter()
     make(member, source, plan, on_batch=lambda count: seen.update(images=count))
-    assert seen["images"] == work(member, source, plan)
+    assert seen["images"] == count_images(member, source, plan)

@@ -131,7 +131,7 @@ def test_images_in_a_data_loader_are_fine_without_labels(member, pixels):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": torch.zeros(3, dtype=torch.long)}, "labels must be whole numbers, one an image: 20 images"),
+        ({"labels": torch.zeros(3, dtype=torch.long)}, "labels must be whole numbers, one per image: 20 images"),
         ({"labels": torch.full((20,), 7)}, "labels must be 0..4, got 7..7"),
         ({"expectation": "exat"}, "did you mean 'exact'"),
         ({"batch_size": 0}, "batch_size must be at least 1"),

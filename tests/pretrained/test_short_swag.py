@@ -104,7 +104,7 @@ def test_wrong_arguments_are_refused_by_name(arguments, message):
 
 
 def test_labels_that_do_not_fit_are_refused(untouched, source):
-    with pytest.raises(ValueError, match="one an image: 96 images, labels \\[3\\]"):
+    with pytest.raises(ValueError, match="one per image: 96 images, labels \\[3\\]"):
         short_swag(untouched, source[0], source[1][:3])
     with pytest.raises(ValueError, match=r"labels must be 0..2, got 5..7"):
         short_swag(untouched, source[0], source[1] + 5)

@@ -68,7 +68,14 @@ def posterior(
 
     from bacs import checkpoints as files
     from bacs.cli.source import with_size
-    from bacs.cli.work.posterior import check_data, check_out, check_used, described, make_all, seen_at
+    from bacs.cli.work.posterior import (
+        check_data,
+        check_new_folder,
+        check_used,
+        format_member,
+        make_all,
+        size_arguments,
+    )
     from bacs.data import load as load_data
     from bacs.engine import Place
     from bacs.ensemble import Ensemble
@@ -80,9 +87,9 @@ def posterior(
     plan = Plan(kind, members, members_from, images, steps, learning_rate, seed)
     if not checkpoints:
         raise ValueError("checkpoints must name at least one, got none")
-    check_out(out)
+    check_new_folder(out)
     Place(device=device).check()
-    preprocessing = Preprocessing(mean, std, **seen_at(size)) if mean or std else None
+    preprocessing = Preprocessing(mean, std, **size_arguments(size)) if mean or std else None
     opened = [
         open_checkpoint(path, model=model, arguments=model_arguments, preprocessing=preprocessing)
         for path in checkpoints
@@ -113,5 +120,5 @@ def posterior(
     if json:
         print(json_format.dumps({"out": str(out), "members": about}))
     else:
-        print("\n".join([*map(described, about), f"{out}: bacs.load({str(out)!r}) opens {len(done)} member(s)"]))
+        print("\n".join([*map(format_member, about), f"{out}: bacs.load({str(out)!r}) opens {len(done)} member(s)"]))
     return 0

@@ -38,13 +38,13 @@ class Address:
     no_token: Flag = False
 
 
-HERE = Address()
+THIS_MACHINE = Address()
 
 
 def serve(
     run: Annotated[Positional[Path], takes("RUN")],
     *,
-    address: OmitArgPrefixes[Address] = HERE,
+    address: OmitArgPrefixes[Address] = THIS_MACHINE,
     method: Annotated[str | None, takes("|".join(NAMES))] = None,
     adapt: Flag = True,
     batch_size: int = 64,
@@ -96,7 +96,7 @@ def serve(
     """
     from bacs.checkpoints import read_manifest
     from bacs.cli.settings import check_abstaining, check_chosen
-    from bacs.cli.source import method_for, opened
+    from bacs.cli.source import method_for, open_run
     from bacs.methods import METHODS, Stream
     from bacs.methods.catalogue import find
     from bacs.methods.settings import AGREEMENT, Settings
@@ -131,9 +131,9 @@ def serve(
     logs.write_json_lines()
     with sock, keeper.owned():
         where: dict[str, Any] = {"device": device, "size": size, "model": model}
-        stream, _ = opened(Wishes(run, (), Path(), online=True, **where), method, settings)
+        stream, _ = open_run(Wishes(run, (), Path(), online=True, **where), method, settings)
         assert isinstance(stream, Stream)
-        stream, frozen = begun(stream, keeper, model=model)
+        stream, frozen = resume_or_begin(stream, keeper, model=model)
         service = running.make_service(
             stream,
             keeper,
@@ -156,7 +156,7 @@ def serve(
         return 0 if running.run(server, sock) else 1
 
 
-def begun(stream: "Stream", keeper: "State", *, model: str | None) -> "tuple[Stream, bool]":
+def resume_or_begin(stream: "Stream", keeper: "State", *, model: str | None) -> "tuple[Stream, bool]":
     """The stream to serve, and whether it was frozen: where it was left, else from its start, which is kept at once.
 
     A folder that cannot be written is then an error before the first request.

@@ -14,7 +14,7 @@ from bacs.pretrained.fisher import with_fisher
 from bacs.pretrained.new_head import with_new_head
 from bacs.pretrained.samples import from_samples, temperature_for
 from bacs.pretrained.short_swag import BATCH_SIZE, COLLECT_EVERY, short_swag
-from bacs.pretrained.source import REFRESH, some, taken
+from bacs.pretrained.source import REFRESH, sample_images, sample_positions
 from bacs.training.member import member_seed
 
 FISHER_IMAGES = 2000
@@ -68,7 +68,7 @@ def make(
     whole = _add_posterior(member, source, plan, kind, seeds[0], on_batch)
     if plan.members_from is None:
         return [whole], {}
-    images = taken(source.images, REFRESH, plan.seed)
+    images = sample_images(source.images, REFRESH, plan.seed)
     temperature = temperature_for(whole, images, seed=plan.seed)
     drawn = from_samples(whole, images, plan.members, temperature=temperature, seed=seeds[0])
     return drawn, {"temperature": temperature}
@@ -83,7 +83,7 @@ def kind_for(member: Member, plan: Plan) -> str:
     return "fisher" if isinstance(member.posterior, Flat) else "own"
 
 
-def work(member: Member, source: ImageSet, plan: Plan) -> int:
+def count_images(member: Member, source: ImageSet, plan: Plan) -> int:
     """How many images `make` reports, for a progress bar."""
     steps = plan.steps or STEPS
     swag = steps // COLLECT_EVERY * COLLECT_EVERY * BATCH_SIZE
@@ -100,7 +100,8 @@ def take_labelled(source: ImageSet, wanted: int | None, seed: int) -> tuple[Any,
         raise DataError(f"{source.name} has no labels, which swag and new heads are trained on; kind fisher needs none")
     if wanted is None:
         return source.images, source.labels
-    return taken(source.images, wanted, seed), source.labels[some(len(source), wanted, seed).numpy()]
+    positions = sample_positions(len(source), wanted, seed).numpy()
+    return sample_images(source.images, wanted, seed), source.labels[positions]
 
 
 def _add_posterior(member: Member, source: ImageSet, plan: Plan, kind: str, seed: int, on_batch: OnBatch) -> Member:
@@ -108,7 +109,7 @@ def _add_posterior(member: Member, source: ImageSet, plan: Plan, kind: str, seed
         return member
     if kind == "swag":
         return _train_swag(member, source, plan, seed, on_batch)
-    images = taken(source.images, plan.images or FISHER_IMAGES, plan.seed)
+    images = sample_images(source.images, plan.images or FISHER_IMAGES, plan.seed)
     return with_fisher(member, images, source_size=len(source), seed=seed, on_batch=on_batch)
 
 

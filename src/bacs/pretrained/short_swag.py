@@ -18,7 +18,7 @@ from bacs.training.objective import TrainingObjective, cross_entropy
 from bacs.training.schedule import Constant
 from bacs.training.settings import Settings
 
-AS_THEY_ARE = Identity()
+NO_AUGMENTATION = Identity()
 COLLECT_EVERY = 10
 BATCH_SIZE = 128
 
@@ -35,7 +35,7 @@ def short_swag(
     batch_size: int = BATCH_SIZE,
     momentum: float = 0.9,
     weight_decay: float = 5e-4,
-    augment: Augmentation = AS_THEY_ARE,
+    augment: Augmentation = NO_AUGMENTATION,
     objective: TrainingObjective = cross_entropy,
     posterior: str = "swag_diag",
     seed: int = 0,
@@ -81,12 +81,13 @@ def short_swag(
             f"a posterior needs at least 2 iterates, got {kept} of steps={steps}, collect_every={collect_every}, "
             f"collect_from={collect_from:.3g}"
         )
-    pixels, targets = source.checked(member, images, labels)
+    pixels, targets = source.check_source(member, images, labels)
     ours = working_copy(member)
     state = start(ours.model, settings)
-    order = source.positions(len(targets), rounds * collect_every * batch_size, torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    order = source.draw_positions(len(targets), rounds * collect_every * batch_size, generator)
     for stretch in order.split(collect_every * batch_size):
         seen = take(pixels, stretch)
         on_collect(train_epoch(state, seen, targets[stretch], settings, ours.preprocessing, on_batch=on_batch))
-    done = source.settled(ours, state.posterior, source.taken(pixels, source.REFRESH, seed))
+    done = source.move_to_mean(ours, state.posterior, source.sample_images(pixels, source.REFRESH, seed))
     return replace(done, posterior_scale=posterior_scale_for(done.posterior))

@@ -18,14 +18,14 @@ from bacs.models import classes_of
 from bacs.posteriors import kind_of, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.pretrained import source
-from bacs.pretrained.fisher import too_little
-from bacs.pretrained.make import Plan, kind_for, make, work
+from bacs.pretrained.fisher import prior_warning
+from bacs.pretrained.make import Plan, count_images, kind_for, make
 from bacs.writable import check_writable
 
 SCORED = 1000  # source images on which each member is tried in the end
 
 
-def seen_at(size: int | None) -> dict[str, Any]:
+def size_arguments(size: int | None) -> dict[str, Any]:
     """How later pictures are to be brought to the size at which the posterior was made: as the folder's are."""
     return {"size": (size, size), "crop": CENTRAL_CROP, "interpolation": "bicubic"} if size is not None else {}
 
@@ -44,7 +44,7 @@ def check_used(members: list[Member], plan: Plan) -> None:
             raise ValueError(f"{name} must be left out: nothing is trained with it; --kind swag trains{hint}")
 
 
-def check_out(out: Path) -> None:
+def check_new_folder(out: Path) -> None:
     """Raises before any work is done if the ensemble could not go there."""
     if (out / files.MANIFEST).exists():
         raise RunError(f"{out} holds a saved {files.read_manifest(out)['kind']} already; choose a new folder")
@@ -55,7 +55,7 @@ def check_out(out: Path) -> None:
 
 def check_data(members: list[Member], source_set: ImageSet) -> None:
     """Raises for images and labels that do not fit a member, before any other member is made."""
-    few = source.taken(source_set.images, 2, 0)
+    few = source.sample_images(source_set.images, 2, 0)
     for member in members:
         Ensemble([member]).check_inputs(few, 2)
         classes = classes_of(member.model)
@@ -72,13 +72,13 @@ def make_all(
     """The new members, and what there is to say of each."""
     columns = TextColumn("source images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     done, about = [], []
-    scored = source.taken(source_set.images, SCORED, plan.seed)
+    scored = source.sample_images(source_set.images, SCORED, plan.seed)
     labels = source_set.labels
     if labels is not None:
-        labels = labels[source.some(len(source_set), SCORED, plan.seed).numpy()]
+        labels = labels[source.sample_positions(len(source_set), SCORED, plan.seed).numpy()]
     with Progress(*columns, console=console) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said below, for every member in its own words
-        task = progress.add_task("", total=sum(work(member, source_set, plan) for member in members))
+        task = progress.add_task("", total=sum(count_images(member, source_set, plan) for member in members))
         for number, member in enumerate(members):
             made, notes = make(member, source_set, plan, number, lambda count: progress.advance(task, count))
             for each in made:
@@ -86,8 +86,9 @@ def make_all(
                 if labels is not None:
                     rows = Ensemble([each]).predict(scored)
                     right = accuracy(rows, labels)
-                    guess = guessing(right, *rows.shape)
-                about.append({"member": len(about), "source_accuracy": right, "guessing": guess} | notes | scale(each))
+                    guess = guessing_warning(right, *rows.shape)
+                scores = {"member": len(about), "source_accuracy": right, "guessing": guess}
+                about.append(scores | notes | describe_posterior(each))
             done += made
     for entry in about:
         for said in filter(None, (entry["guessing"], entry.get("warning"))):
@@ -95,7 +96,7 @@ def make_all(
     return done, about
 
 
-def guessing(right: float, images: int, classes: int) -> str | None:
+def guessing_warning(right: float, images: int, classes: int) -> str | None:
     """What to say of a member that is right no more often than chance, give or take two deviations of it."""
     chance = 1 / classes
     if right > chance + 2 * math.sqrt(chance * (1 - chance) / images):
@@ -106,7 +107,7 @@ def guessing(right: float, images: int, classes: int) -> str | None:
     )
 
 
-def scale(member: Member) -> dict[str, Any]:
+def describe_posterior(member: Member) -> dict[str, Any]:
     """How wide a member's posterior is, and what posterior_weight is relative to."""
     state = member.posterior
     values: dict[str, Any] = {
@@ -115,11 +116,11 @@ def scale(member: Member) -> dict[str, Any]:
         "posterior_scale": member.posterior_scale,
     }
     if isinstance(state, FisherDiag):
-        values |= {"prior_share": prior_share(state), "warning": too_little(state)}
+        values |= {"prior_share": prior_share(state), "warning": prior_warning(state)}
     return values
 
 
-def described(entry: dict[str, Any]) -> str:
+def format_member(entry: dict[str, Any]) -> str:
     """One line of a member."""
     low, median, high = entry["precision"].values()
     parts = [f"member {entry['member']}  {entry['kind']}  precision {low:.3g} / {median:.3g} / {high:.3g}"]
