@@ -12,6 +12,7 @@ makes the table in docs/measurements/models.md.
 """
 
 import argparse
+import dataclasses
 import io
 import json
 import zipfile
@@ -82,6 +83,7 @@ def member_of(weights: Path, run: Path, images: np.ndarray) -> None:
     member = bacs.pretrained.with_fisher(
         member, images, source_size=SOURCE_SIZE, prior_precision=prior, expectation="sampled", batch_size=16
     )
+    member = dataclasses.replace(member, posterior_scale=1.0)  # records then have beta itself
     bacs.Ensemble([member]).save(run)
 
 
@@ -90,7 +92,7 @@ def settings_of(ensemble: bacs.Ensemble, choice: dict[str, Any]) -> dict[str, An
     choice = dict(choice)
     if "pull" in choice:
         pull, rate = choice.pop("pull"), choice["learning_rate"]
-        choice["posterior_weight"] = posterior_weight_for(ensemble.members[0].posterior, pull, learning_rate=rate)
+        choice["posterior_weight"] = posterior_weight_for(ensemble.members[0], pull, learning_rate=rate)
     return choice
 
 

@@ -29,7 +29,7 @@ from bacs.benchmark import recipe as sweep_recipe
 from bacs.benchmark import tune as tune_recipe
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.source import describe
-from bacs.cli.info import described
+from bacs.cli.info import describe_run
 from bacs.data.download import unpack
 from bacs.errors import BacsError
 from bacs.files import SEAL, seal
@@ -137,7 +137,8 @@ def member(module):
     for params in iterates(model):
         squares = {name: p.square() for name, p in params.items()}
         posterior = module.update(posterior, squares if module is fisher_diag else params)
-    return bacs.Member(model, posterior, bacs.Preprocessing((0.5,), (0.25,), size=(8, 8)))
+    scale = 50.0 if module is fisher_diag else 1.0
+    return bacs.Member(model, posterior, bacs.Preprocessing((0.5,), (0.25,), size=(8, 8)), posterior_scale=scale)
 
 
 def ensemble(modules=(swag_diag, swag_low_rank, fisher_diag, flat)):
@@ -151,7 +152,7 @@ def meaning_of(found):
     parts = [found.class_names, found.class_mask, found.statistics, found.temperature, found.reference]
     parts.append(json.dumps(found.adaptation, sort_keys=True))
     for each in found.members:
-        parts += [each.preprocessing, each.architecture, *each.model.state_dict().values()]
+        parts += [each.preprocessing, each.architecture, each.posterior_scale, *each.model.state_dict().values()]
         for value in each.posterior:
             parts += list(value.values()) if isinstance(value, dict) else [value]
     return sum_of(*parts)
@@ -186,7 +187,7 @@ def of_ensembles(place):
         one_file("manifest, bytes", manifest, damage_bytes, load, is_sealed=True),
         one_file("manifest, sealed anew", manifest, damage_manifest, load_and_use),
         one_file("manifest of 0.1", manifest, damage_old_manifest, load_and_use),
-        one_file("manifest for bacs info", manifest, damage_manifest, lambda: repr((described(run), describe(run)))),
+        one_file("manifest for bacs info", manifest, damage_manifest, lambda: repr((describe_run(run), describe(run)))),
         one_file("member's tensors", weights, damage_bytes, load, is_sealed=True),
         Kind("member's tensors, summed anew", lambda rng: damage_tensors(run, rng.choice(groups), rng), load_and_use),
     ]

@@ -181,6 +181,10 @@ MUTANTS = [
     Mutant(
         "posteriors/gaussian.py", "q.mean[name] + d - step[name] * solved", "q.mean[name] + d + step[name] * solved"
     ),
+    Mutant("posteriors/gaussian.py", "{name: v / scale for", "{name: v * scale for"),
+    Mutant("posteriors/gaussian.py", "root = math.sqrt(scale)", "root = scale"),
+    Mutant("posteriors/scale.py", "learning_rate, momentum) / scale", "learning_rate, momentum)"),
+    Mutant("posteriors/scale.py", "posterior_weight * scale / _variances", "posterior_weight / _variances"),
     Mutant("posteriors/swag_diag.py", "(value - old) * (value - mean[name])", "(value - old) * (value - old)"),
     Mutant("posteriors/swag_diag.py", "total / state.count for", "total / (state.count - 1) for"),
     Mutant("posteriors/swag_diag.py", "v.clamp_min(min_variance)", "v + min_variance"),

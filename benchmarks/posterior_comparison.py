@@ -12,6 +12,7 @@ docs/measurements/posteriors.md.
 """
 
 import argparse
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,7 @@ def prepare(part: Part) -> None:
             made = with_new_head(
                 first, source.images, source.labels, steps=part.steps, augment=PadCropFlip(), seed=part.index
             )
+    made = dataclasses.replace(made, posterior_scale=1.0)  # records and tables then have beta itself
     bacs.Ensemble([made]).save(place)
 
 
@@ -143,8 +145,7 @@ def evaluate(cell: Cell) -> None:
         settings["learning_rate"] = cell.learning_rate
     if cell.pull is not None:
         weights = [
-            posterior_weight_for(member.posterior, cell.pull, learning_rate=cell.learning_rate)
-            for member in ensemble.members
+            posterior_weight_for(member, cell.pull, learning_rate=cell.learning_rate) for member in ensemble.members
         ]
         settings["posterior_weight"] = float(np.exp(np.mean(np.log(weights))))
     result = bacs.evaluate(ensemble, np.asarray(shift.images[:]), shift.labels, cell.method, **settings)

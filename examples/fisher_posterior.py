@@ -4,7 +4,7 @@ Run it: python examples/fisher_posterior.py
 """
 
 import bacs
-from bacs.posteriors import posterior_weight_for, precision_quantiles
+from bacs.posteriors import precision_quantiles
 
 
 def trained_elsewhere(images, labels):
@@ -23,11 +23,12 @@ def main(count=1000):
     member = bacs.pretrained.with_fisher(member, source.images[:200], source_size=3000)
     ensemble = bacs.Ensemble([member])
 
-    # A Fisher posterior is far wider than SWAG's: beta follows from how hard it should pull at the weights.
-    weight = posterior_weight_for(member.posterior, learning_rate=0.01)
+    # A Fisher posterior is far wider than SWAG's, and the member's posterior_scale makes up for it. Weights are as
+    # in the paper: at ten times its rate, a tenth of its posterior_weight pulls as hard.
     shift = bacs.data.shift("fashion-mnist-part-c/gaussian_noise/5", limit=count)
-    adapted = bacs.adapt(ensemble, shift.images, learning_rate=0.01, posterior_weight=weight, batch_size=64)
-    print(f"median precision {precision_quantiles(member.posterior).median:.3g}, posterior_weight {weight:.3g}")
+    adapted = bacs.adapt(ensemble, shift.images, learning_rate=0.01, posterior_weight=1e-5, batch_size=64)
+    median = precision_quantiles(member.posterior).median
+    print(f"median precision {median:.3g}, posterior_scale {member.posterior_scale:.3g}")
     for name, one in (("unadapted", ensemble), ("adapted", adapted)):
         print(f"{name:<9} accuracy {bacs.metrics.accuracy(one.predict(shift.images), shift.labels):.3f}")
 

@@ -47,7 +47,7 @@ def main(count=1000, epochs=10):
     ensemble = bacs.Ensemble([train(rows, labels, seed, epochs) for seed in range(3)])
     shifted, truth = readings(count, seed=2)
     shifted = shifted * torch.linspace(0.4, 1.8, 12) + torch.linspace(-3, 3, 12)  # every new sensor has its own scale
-    weight = posterior_weight_for(ensemble.members[0].posterior, pull=0.1, learning_rate=0.01)
+    weight = posterior_weight_for(ensemble.members[0], pull=0.1, learning_rate=0.01)
     settings = {"bacs": {"learning_rate": 0.01, "posterior_weight": weight}}
     for method in ("vanilla", "bn", "bacs", "auto"):
         adapted = bacs.adapt(ensemble, shifted, method, batch_size=64, **settings.get(method, {}))

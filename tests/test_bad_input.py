@@ -1,6 +1,7 @@
 """Wrong input gives one or two lines that name argument, rule and value, and changes nothing."""
 
 import math
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -93,7 +94,7 @@ BAD_ARGUMENTS = [
     ({"seed": 10**30}, "seed must be a whole number from 0 to 4294967295, got 1000"),
     ({"seed": -1}, "seed must be a whole number from 0"),
     ({"device": "gpu"}, "device must be cpu or cuda, got 'gpu'"),
-    ({"class_mask": "cat"}, "class_mask must be one True or False a class, at least one True, got 'cat'"),
+    ({"class_mask": "cat"}, "class_mask must be one True or False per class, at least one True, got 'cat'"),
     ({"statistics": "test"}, "statistics must be one of source, running, accumulated; got 'test'"),
     ({"batch_weight": 1.5}, "batch_weight must be a number from 0 .* to 1 .*, got 1.5"),
     ({"batch_weight": -0.1}, "batch_weight must be a number from 0"),
@@ -106,12 +107,12 @@ BAD_ARGUMENTS = [
     ({"objective": "entropy + -1 * consistency"}, "objective must be one of entropy"),
     ({"objective": "1.2.3 * entropy"}, "objective must have numbers as weights, got '1.2.3 [*] entropy'"),
     ({"view": "mirror"}, r"view must be one of mirrored, shifted; got 'mirror' \(did you mean 'mirrored'\?\)"),
-    ({"class_mask": torch.ones(3, dtype=torch.bool)}, "class_mask must have 5 entries, one a class, got 3"),
+    ({"class_mask": torch.ones(3, dtype=torch.bool)}, "class_mask must have 5 entries, one per class, got 3"),
     (
         {"class_mask": torch.zeros(5, dtype=torch.bool)},
-        "class_mask must be one True or False a class, at least one True",
+        "class_mask must be one True or False per class, at least one True",
     ),
-    ({"class_mask": torch.arange(5)}, "class_mask must be one True or False a class"),
+    ({"class_mask": torch.arange(5)}, "class_mask must be one True or False per class"),
 ]
 
 
@@ -221,6 +222,12 @@ def test_a_posterior_of_another_model_is_refused():
         bacs.Member(small_model(), flat.init({}))
 
 
+@pytest.mark.parametrize("scale", [0, -2.0, 1e31, 1e-31, float("nan"), float("inf"), True, "wide", None])
+def test_a_posterior_scale_that_is_none_is_refused(scale):
+    with pytest.raises(ValueError, match=r"posterior_scale must be a number from 1e-30 to 1e30, got "):
+        replace(small_member(), posterior_scale=scale)
+
+
 def test_an_ensemble_needs_members():
     with pytest.raises(ValueError, match="members must hold at least one bacs.Member"):
         bacs.Ensemble([])
@@ -229,7 +236,7 @@ def test_an_ensemble_needs_members():
     for one in (small_member(), None):
         with pytest.raises(TypeError, match="members must be a list of bacs.Member, got one"):
             bacs.Ensemble(one)
-    with pytest.raises(TypeError, match="class_names must be several words, one a class, got 5"):
+    with pytest.raises(TypeError, match="class_names must be several words, one per class, got 5"):
         bacs.Ensemble([small_member()], class_names=5)
     with pytest.raises(TypeError, match=r"preprocessing must be bacs.Preprocessing\(mean, std, size\), got 'imagenet'"):
         bacs.Member(small_model(), flat.init(read(small_model())), "imagenet")
@@ -272,7 +279,7 @@ def test_class_names_must_be_one_a_class(images):
     model = small_model()
     del model._bacs_architecture  # of a model that bacs did not build, it is known when it is run
     ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))], class_names=["cat", "dog"])
-    with pytest.raises(ValueError, match="class_names must have 5 entries, one a class, got 2"):
+    with pytest.raises(ValueError, match="class_names must have 5 entries, one per class, got 2"):
         bacs.adapt(ensemble, images)
 
 

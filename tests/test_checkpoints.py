@@ -51,6 +51,15 @@ def assert_same(a, b):
             else:
                 assert old == new
         assert (x.preprocessing, x.architecture) == (y.preprocessing, y.architecture)
+        assert x.posterior_scale == y.posterior_scale
+
+
+def test_a_posterior_scale_is_kept_and_one_that_is_not_named_is_1(tmp_path):
+    own = replace(small_member(), posterior_scale=1 / 3)
+    bacs.Ensemble([own, small_member(1)]).save(tmp_path / "run")
+    entries = json.loads((tmp_path / "run" / "bacs.json").read_text())["members"]
+    assert ["posterior_scale" in entry for entry in entries] == [True, False]  # as files of older versions are
+    assert [member.posterior_scale for member in bacs.load(tmp_path / "run").members] == [1 / 3, 1.0]
 
 
 @pytest.mark.parametrize("module", [swag_diag, swag_low_rank, flat])
@@ -262,6 +271,10 @@ class TestDamage:
             (("members", 0, "posterior", "kind"), "swag", "posterior.kind must be one of flat, swag_diag"),
             (("members", 0, "posterior", "count"), -1, "posterior.count must be a whole number from 0 on, got -1"),
             (("members", 0, "posterior", "extra"), 1, "the posterior has 'extra', which a swag_diag has not"),
+            *(
+                (("members", 0, "posterior_scale"), value, r"members.0.posterior_scale must be a number from 1e-30 to")
+                for value in (0, -1.0, 1e31, 1e-31, float("nan"), float("inf"), True, "1")
+            ),
             (("members", 0, "architecture", "arguments"), [], "members.0.architecture.arguments must be a table"),
             (("members", 0, "architecture", "arguments", "width"), 10**12, "its tensors are of no network with width="),
             (("members", 0, "architecture", "arguments", "blocks"), 7, "the checkpoint does not fit resnet26"),

@@ -32,9 +32,9 @@ def test_ensembles_are_told_apart_by_identity(ensemble):
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
-        (torch.arange(5), "class_mask must be one True or False a class"),
+        (torch.arange(5), "class_mask must be one True or False per class"),
         (torch.zeros(5, dtype=torch.bool), "at least one True"),
-        ([1, 0, 1, 1, 0], "class_mask must be one True or False a class"),
+        ([1, 0, 1, 1, 0], "class_mask must be one True or False per class"),
         ([True, False], "class_mask must have 5 entries, as class_names has, got 2"),
     ],
 )
@@ -45,12 +45,12 @@ def test_a_wrong_mask_is_refused_where_it_is_given(mask, message):
 
 @pytest.mark.parametrize("wrong", [{"class_names": ["a", "b"]}, {"class_mask": [True, False]}])
 def test_a_wrong_length_is_refused_where_it_is_given(wrong):
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must have 5 entries, one a class, got 2"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must have 5 entries, one per class, got 2"):
         bacs.Ensemble([small_member()], **wrong)
 
 
 def test_one_word_is_not_five_names():
-    with pytest.raises(TypeError, match="class_names must be several words, one a class, got 'abcde'"):
+    with pytest.raises(TypeError, match="class_names must be several words, one per class, got 'abcde'"):
         bacs.Ensemble([small_member()], class_names="abcde")
 
 

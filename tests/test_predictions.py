@@ -38,7 +38,7 @@ from bacs.predictions import (
     summarise,
 )
 from bacs.predictions.table import tabulate
-from bacs.predictions.writers import check_out
+from bacs.predictions.writers import check_table_file
 from bacs.predictive import average, join
 from small import small_member
 
@@ -178,7 +178,7 @@ class TestTable:
             np.testing.assert_allclose(predict_table(adapted, given).confidence, expected, atol=1e-6)
 
     def test_paths_must_be_one_an_image(self, ensemble, images):
-        with pytest.raises(ValueError, match="paths must have one entry an image: 40 images, got 1"):
+        with pytest.raises(ValueError, match="paths must have one entry per image: 40 images, got 1"):
             predict_table(ensemble, images, paths=["a.png"])
 
 
@@ -274,7 +274,7 @@ class TestFiles:
     def test_missing_pyarrow_is_said_before_any_work(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         with pytest.raises(RunError, match=r"pip install 'bacs\[parquet\]'"):
-            check_out(tmp_path / "a.parquet", overwrite=False)
+            check_table_file(tmp_path / "a.parquet", overwrite=False)
 
 
 def predictions(*rows):

@@ -156,8 +156,8 @@ def estimate(figures: Figures, images: int, reference: Reference | None = None) 
         raise ValueError("an estimate needs two members or more: one has nobody to agree with")
     members, ensemble = figures.agreement, figures.vote_agreement
     if reference is not None:
-        members = _moved(members, reference.agreement, reference.member_accuracy, reference.images)
-        ensemble = _moved(ensemble, reference.vote_agreement, reference.ensemble_accuracy, reference.images)
+        members = _shift_log_odds(members, reference.agreement, reference.member_accuracy, reference.images)
+        ensemble = _shift_log_odds(ensemble, reference.vote_agreement, reference.ensemble_accuracy, reference.images)
     else:
         ensemble = min(ensemble, figures.confidence)
         members = min(members, ensemble)
@@ -184,7 +184,7 @@ def _interval(share: float, images: int, spread: float) -> tuple[float, float]:
     return max(share - 1.645 * deviation, 0.0), min(share + 1.645 * deviation, 1.0)
 
 
-def _moved(agreement: float, there: float, accuracy_there: float, images: int) -> float:
+def _shift_log_odds(agreement: float, there: float, accuracy_there: float, images: int) -> float:
     """sigmoid(logit a + logit accuracy' - logit a'), with shares half an image away from 0 and 1 at least."""
 
     def logit(share: float) -> float:

@@ -19,6 +19,7 @@ from bacs.inputs import Images
 from bacs.layout import arrange_images
 from bacs.parameters import check_fit, check_model
 from bacs.posteriors import Posterior
+from bacs.posteriors.scale import check_scale
 from bacs.predictive import Predictive, average
 from bacs.preprocessing import Preprocessing, to_model
 from bacs.threads import OnBatch, Threads, can_share
@@ -36,6 +37,7 @@ class Member:
     posterior: Posterior
     preprocessing: Preprocessing | None = None
     architecture: Architecture | None = None  # how `bacs.load` builds the model again; found if bacs built it
+    posterior_scale: float = 1.0  # what posterior_weight is relative to: beta = posterior_weight * posterior_scale
 
     def __post_init__(self) -> None:
         check_model(self.model)
@@ -43,13 +45,16 @@ class Member:
         if self.preprocessing is not None and not isinstance(self.preprocessing, Preprocessing):
             raise TypeError(f"preprocessing must be bacs.Preprocessing(mean, std, size), got {self.preprocessing!r}")
         check_fit("posterior", self.posterior.mean, dict(self.model.named_parameters()))
+        check_scale(self.posterior_scale)
+        object.__setattr__(self, "posterior_scale", float(self.posterior_scale))
         if self.architecture is None:
             object.__setattr__(self, "architecture", architecture_of(self.model))
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.model.parameters())
         kind = posteriors.kind_of(self.posterior)
-        return f"Member({type(self.model).__name__} with {count:,} parameters, posterior {kind})"
+        scale = "" if self.posterior_scale == 1 else f" of scale {self.posterior_scale:.3g}"
+        return f"Member({type(self.model).__name__} with {count:,} parameters, posterior {kind}{scale})"
 
     @property
     def like(self) -> Tensor:
@@ -90,9 +95,9 @@ class Ensemble:
                 raise TypeError(f"members must be bacs.Member(model, posterior), got {type(member).__name__}")
         object.__setattr__(self, "members", members)
         if self.class_names is not None and (isinstance(self.class_names, str) or not _is_row(self.class_names)):
-            raise TypeError(f"class_names must be several words, one a class, got {self.class_names!r}")
+            raise TypeError(f"class_names must be several words, one per class, got {self.class_names!r}")
         if self.class_mask is not None:
-            object.__setattr__(self, "class_mask", _checked_mask(self.class_mask, self.class_names))
+            object.__setattr__(self, "class_mask", _as_mask(self.class_mask, self.class_names))
         if (classes := models.classes_of(members[0].model)) is not None:
             self._check_lengths(classes)
         if not isinstance(self.statistics, Statistics):
@@ -114,7 +119,7 @@ class Ensemble:
         Where statistics of the batch count, images are drawn in a seeded random order, so that a folder sorted by
         class does not give batches of one class; rows come back in the order of `images`.
         """
-        return self.as_its_members(self.predictive(images, batch_size=batch_size, seed=seed).probabilities)
+        return self.cast_like_members(self.predictive(images, batch_size=batch_size, seed=seed).probabilities)
 
     def predictive(
         self, images: Images, *, batch_size: int = 128, seed: int = 0, on_batch: OnBatch = lambda count: None
@@ -122,15 +127,15 @@ class Ensemble:
         """As `predict`, in float64 and with what is known of the members beside their mean."""
         inputs.check_seed(seed)
         self.check_inputs(images, batch_size)
-        return average(self._each(images, batch_size, seed, on_batch))
+        return average(self._predict_each(images, batch_size, seed, on_batch))
 
     def predict_members(self, images: Images, *, batch_size: int = 128, seed: int = 0) -> Tensor:
         """Float64 probabilities [members, images, classes]: every member's, so for few images or few classes."""
         inputs.check_seed(seed)
         self.check_inputs(images, batch_size)
-        return torch.stack(list(self._each(images, batch_size, seed, lambda count: None)))
+        return torch.stack(list(self._predict_each(images, batch_size, seed, lambda count: None)))
 
-    def _each(self, images: Images, batch_size: int, seed: int, on_batch: OnBatch) -> Iterator[Tensor]:
+    def _predict_each(self, images: Images, batch_size: int, seed: int, on_batch: OnBatch) -> Iterator[Tensor]:
         """The probabilities of one member after another, made side by side."""
         views = inputs.views_of(images, len(self))
 
@@ -164,7 +169,7 @@ class Ensemble:
                 on_batch=on_batch,
             )
 
-    def as_its_members(self, probabilities: Tensor) -> Tensor:
+    def cast_like_members(self, probabilities: Tensor) -> Tensor:
         """Probabilities in the type that the members compute in."""
         return probabilities.to(torch.promote_types(self.members[0].like.dtype, torch.float32))
 
@@ -204,7 +209,7 @@ class Ensemble:
     def _check_lengths(self, classes: int) -> None:
         for name, given in (("class_names", self.class_names), ("class_mask", self.class_mask)):
             if given is not None and len(given) != classes:
-                raise ValueError(f"{name} must have {classes} entries, one a class, got {len(given)}")
+                raise ValueError(f"{name} must have {classes} entries, one per class, got {len(given)}")
 
     def save(self, path: str | Path) -> None:
         """Writes the ensemble to a folder that `bacs.load` opens; an ensemble already there is replaced whole."""
@@ -226,6 +231,8 @@ class Ensemble:
                 "architecture": None if member.architecture is None else member.architecture.as_json(),
                 "preprocessing": None if member.preprocessing is None else member.preprocessing.as_json(),
                 "posterior": posteriors.pack(member.posterior, dict(member.model.named_parameters()))[0],
+                # Left out if it is 1, so that the checksums in records of sweeps stay what they were.
+                **({} if member.posterior_scale == 1 else {"posterior_scale": member.posterior_scale}),
             }
             for member in self.members
         ]
@@ -254,14 +261,14 @@ def check_ensemble(value: Any) -> None:
     raise TypeError(f"ensemble must be a bacs.Ensemble, got {name}; bacs.load opens a saved one")
 
 
-def _checked_mask(class_mask: Any, class_names: Sequence[str] | None) -> Tensor:
+def _as_mask(class_mask: Any, class_names: Sequence[str] | None) -> Tensor:
     """The mask as a tensor. Whole numbers would pick columns by number, and give wrong rows without a sign."""
     try:
         mask = torch.as_tensor(class_mask)
     except (TypeError, ValueError, RuntimeError):
         mask = torch.empty(0)
     if mask.dtype != torch.bool or mask.ndim != 1 or not mask.any():
-        raise ValueError(f"class_mask must be one True or False a class, at least one True, got {class_mask!r}")
+        raise ValueError(f"class_mask must be one True or False per class, at least one True, got {class_mask!r}")
     if class_names is not None and len(class_names) != len(mask):
         raise ValueError(f"class_mask must have {len(class_names)} entries, as class_names has, got {len(mask)}")
     return mask

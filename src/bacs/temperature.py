@@ -55,10 +55,10 @@ def by_agreement(
 
 def as_confident_as(share: float, member_probabilities: Float[Tensor, "members batch classes"]) -> float:
     """The T at which the ensemble's mean confidence is this share; the nearest bound if there is none."""
-    return _where(lambda t: float(tempered(member_probabilities, t).mean(dim=0).max(dim=-1).values.mean()) - share)
+    return _find_zero(lambda t: float(tempered(member_probabilities, t).mean(dim=0).max(dim=-1).values.mean()) - share)
 
 
-def _where(falling: Callable[[float], float]) -> float:
+def _find_zero(falling: Callable[[float], float]) -> float:
     """The zero of a falling function of temperature, or the bound that is nearer to one."""
     from scipy.optimize import brentq
 

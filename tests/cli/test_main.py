@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -128,6 +128,13 @@ class TestInfo:
         told = json.loads(run(capsys, "info", str(tmp_path / "site"), "--json")[1])
         assert told["kind"] == "ensemble"
         assert told["posteriors"] == {"swag_diag": 3}
+        assert told["posterior scales"] == [1.0, 1.0, 1.0]
+
+    def test_posterior_scales_are_said_by_their_range(self, capsys, tmp_path):
+        members = [replace(small_member(seed), posterior_scale=scale) for seed, scale in enumerate((5230.0, 1.0, 40.0))]
+        bacs.Ensemble(members).save(tmp_path / "run")
+        (line,) = [line for line in run(capsys, "info", str(tmp_path / "run"))[1].splitlines() if "scales" in line]
+        assert line.split(maxsplit=2) == ["posterior", "scales", "1 to 5.23e+03"]
 
     def test_a_stream(self, capsys, tmp_path, images):
         stream = bacs.stream(bacs.Ensemble([small_member()]), "bn")

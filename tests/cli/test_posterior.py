@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -15,10 +16,9 @@ import bacs
 from bacs import cli
 from bacs.parameters import read
 from bacs.posteriors import flat, kind_of
-from bacs.pretrained.make import Plan, make, work
-from bacs.training.member import member_seed
+from bacs.pretrained.make import Plan, count_images, make
 
-QUICK = ("--steps", "4", "--collect-every", "1", "--batch-size", "8")
+QUICK = ("--steps", "20")
 
 
 def coloured(count, seed):
@@ -103,7 +103,7 @@ def test_what_the_network_sees_wrongly_is_not_called_a_perfect_fit(run, data, tm
     assert entry["source_accuracy"] < 0.5
     assert f"source accuracy {entry['source_accuracy']:.2f} is that of guessing among 3 classes" in entry["guessing"]
     assert "is that of guessing" in " ".join(err.split())
-    guessing = import_module("bacs.cli.work.posterior").guessing
+    guessing = import_module("bacs.cli.work.posterior").guessing_warning
     assert [guessing(right, 1000, 10) is None for right in (0.08, 0.1, 0.13, 0.9)] == [False, False, True, True]
 
 
@@ -133,41 +133,48 @@ def test_members_without_a_size_take_that_of_the_source_images(run, checkpoint, 
 
 
 def test_a_checkpoint_gets_a_fisher_posterior_from_as_many_images_as_asked_for(run, checkpoint, data, tmp_path):
-    code, out, _ = run(checkpoint, "--data", data, "--images", "12", "--prior-precision", "2")
+    code, out, _ = run(checkpoint, "--data", data, "--images", "12")
     assert code == 0
     ensemble = opened(tmp_path)
     (member,) = ensemble.members
     assert list(ensemble.class_names) == ["red", "green", "blue"]
-    assert (member.posterior.count, member.posterior.source_size, member.posterior.prior_precision) == (12, 40, 2.0)
+    assert (member.posterior.count, member.posterior.source_size, member.posterior.prior_precision) == (12, 40, 1.0)
     assert all(torch.equal(p, q) for p, q in zip(member.model.parameters(), network(0).parameters(), strict=True))
     assert "member 0  fisher_diag  precision" in out
-    assert "posterior_weight for the usual pull" in out
+    assert f"scale {member.posterior_scale:.3g}\n" in out
     assert f"bacs.load('{tmp_path / 'out'}') opens 1 member" in out
 
 
-def test_adapt_uses_the_weight_that_was_printed_unless_another_is_given(run, checkpoint, data, tmp_path, capsys):
+def test_adapt_holds_a_fisher_posterior_by_its_scale(run, checkpoint, data, tmp_path, capsys):
     _, out, _ = run(checkpoint, "--data", data, "--json")
-    printed = json.loads(out)["members"][0]["posterior_weight"]
-    assert printed > 0.01  # far from SWAG's 1e-4
+    scale = json.loads(out)["members"][0]["posterior_scale"]
+    (member,) = opened(tmp_path).members
+    assert member.posterior_scale == scale > 100  # far from SWAG's 1
+    bacs.Ensemble([replace(member, posterior_scale=1.0)]).save(tmp_path / "plain")
 
-    def adapt(*arguments):
-        wishes = ("adapt", tmp_path / "out", data, "--method", "bacs", "--out", tmp_path / "a.csv", "--overwrite")
-        assert cli.main([str(word) for word in (*wishes, *arguments)]) == 0
-        return capsys.readouterr().out
+    def adapt(folder, *arguments):
+        wishes = ("adapt", tmp_path / folder, data, "--method", "bacs", "--out", tmp_path / "a.csv", "--overwrite")
+        assert cli.main([str(word) for word in (*wishes, "--learning-rate", "0.1", "--json", *arguments)]) == 0
+        told = json.loads(capsys.readouterr().out)
+        return told["settings"]["posterior_weight"], told["moved"][0]
 
-    assert json.loads(adapt("--json"))["settings"]["posterior_weight"] == pytest.approx(printed)
-    assert f"bacs, offline, members: 1, posterior_weight: {printed:.3g}\n" in adapt()
-    assert json.loads(adapt("--online", "--json"))["settings"]["posterior_weight"] == pytest.approx(printed)
-    assert json.loads(adapt("--json", "--posterior-weight", "1e-4"))["settings"]["posterior_weight"] == 1e-4
+    weight, moved = adapt("out")
+    assert weight == 1e-4
+    assert moved == pytest.approx(adapt("plain", "--posterior-weight", str(1e-4 * scale))[1], rel=1e-3)
+    assert moved < 0.9 * adapt("plain")[1]  # where 1e-4 does nothing
+    assert adapt("out", "--online")[1] == pytest.approx(
+        adapt("plain", "--online", "--posterior-weight", str(1e-4 * scale))[1], rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
         (("--images", "8"), "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher"),
-        (("--expectation", "sampled"), "expectation must be left out: the checkpoint has a posterior, which is kept"),
-        (("--prior-precision", "2"), "prior_precision must be left out: the checkpoint has a posterior, which is kept"),
-        (("--kind", "swag", "--expectation", "exact"), "expectation must be left out: kind swag has none"),
+        (("--steps", "40"), "steps must be left out: nothing is trained with it; --kind swag trains, --members-from"),
+        (("--learning-rate", "0.1"), "learning_rate must be left out: nothing is trained with it; --kind swag trains"),
+        (("--kind", "fisher", "--steps", "40"), "steps must be left out"),
+        (("--members-from", "heads", "--learning-rate", "0.1"), "learning_rate must be left out"),
     ],
 )
 def test_wishes_that_nothing_would_come_of_are_refused(run, checkpoint, data, tmp_path, wish, message):
@@ -178,19 +185,9 @@ def test_wishes_that_nothing_would_come_of_are_refused(run, checkpoint, data, tm
     assert message in err
 
 
-def test_the_expectation_over_classes_can_be_sampled(run, checkpoint, data, tmp_path):
-    run(checkpoint, "--data", data, "--expectation", "sampled", "--seed", "3")
-    (member,) = bacs.load(checkpoint).members
-    images = bacs.data.load(data, split="train").images
-    with pytest.warns(UserWarning, match="mostly its prior"):
-        expected = bacs.pretrained.with_fisher(member, images, expectation="sampled", seed=member_seed(3, 0)).posterior
-    actual = opened(tmp_path).members[0].posterior
-    assert all(torch.equal(actual.sum_squares[name], squares) for name, squares in expected.sum_squares.items())
-
-
-def test_little_information_is_said_once_a_member(run, checkpoint, data):
-    _, _, err = run(checkpoint, "--data", data, "--images", "12", "--prior-precision", "1e9")
-    assert " ".join(err.split()).count("member 0: the Fisher posterior is mostly its prior: 100 %") == 1
+def test_little_information_is_said_once_per_member(run, checkpoint, data):
+    _, _, err = run(checkpoint, "--data", data, "--images", "12")  # of a network that was never trained
+    assert " ".join(err.split()).count("member 0: the Fisher posterior is mostly its prior: ") == 1
 
 
 def test_short_swag_collects_a_trajectory(run, checkpoint, data, tmp_path):
@@ -198,20 +195,20 @@ def test_short_swag_collects_a_trajectory(run, checkpoint, data, tmp_path):
     assert code == 0
     (member,) = opened(tmp_path).members
     assert kind_of(member.posterior) == "swag_diag"
-    assert member.posterior.count == 3
+    assert member.posterior.count == 2
 
 
 @pytest.mark.parametrize(
     ("way", "kind"),
     [
-        (("--from-samples", "--images", "12"), "fisher_diag"),
-        (("--from-samples", "--kind", "swag", "--temperature", "0.5"), "swag_diag"),
-        (("--from-restarts", "--images", "12"), "fisher_diag"),
-        (("--from-seeds",), "swag_diag"),
+        (("samples", "--images", "12"), "fisher_diag"),
+        (("samples", "--kind", "swag", *QUICK), "swag_diag"),
+        (("heads", "--images", "12", *QUICK), "fisher_diag"),
+        (("seeds", *QUICK), "swag_diag"),
     ],
 )
 def test_one_checkpoint_becomes_several_different_members(run, checkpoint, data, tmp_path, way, kind):
-    code, _, _ = run(checkpoint, "--data", data, "--members", "3", *way, *QUICK)
+    code, _, _ = run(checkpoint, "--data", data, "--members", "3", "--members-from", *way)
     assert code == 0
     ensemble = opened(tmp_path)
     assert [kind_of(member.posterior) for member in ensemble.members] == [kind] * 3
@@ -235,7 +232,7 @@ def test_several_checkpoints_become_one_ensemble(run, checkpoint, data, tmp_path
 def test_a_posterior_that_is_there_is_kept_unless_another_is_asked_for(run, checkpoint, data, tmp_path):
     run(checkpoint, "--data", data, "--kind", "swag", *QUICK)
     (tmp_path / "out").rename(tmp_path / "swag")
-    code, out, _ = run(tmp_path / "swag", "--data", data, "--members", "2", "--from-samples", "--json")
+    code, out, _ = run(tmp_path / "swag", "--data", data, "--members", "2", "--members-from", "samples", "--json")
     assert code == 0
     assert [entry["kind"] for entry in json.loads(out)["members"]] == ["swag_diag"] * 2
 
@@ -305,18 +302,18 @@ def test_json_has_the_scale_of_every_posterior(run, checkpoint, data):
     assert entry["kind"] == "fisher_diag"
     assert entry["precision"]["low"] <= entry["precision"]["median"] <= entry["precision"]["high"]
     assert 0 <= entry["prior_share"] <= 1
-    assert entry["posterior_weight"] == pytest.approx(0.2 * 0.1 / 1e-3 / entry["precision"]["median"])
+    assert entry["posterior_scale"] == pytest.approx(0.2 * 0.1 / 1e-3 / entry["precision"]["median"] / 1e-4)
     assert 0 <= entry["source_accuracy"] <= 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--members", "3"), "members must be 1 without one of --from-samples, --from-restarts, --from-seeds, got 3"),
-        (("--from-samples", "--from-seeds"), "only one of --from-samples, --from-restarts, --from-seeds can be used"),
-        (("--kind", "fisher", "--from-seeds"), "kind must be swag for members from seeds"),
-        (("--temperature", "0.1"), "temperature belongs to members from samples, got 0.1"),
-        (("--steps", "0"), "steps must be at least 1, got 0"),
+        (("--members", "3"), "members must be 1 unless members_from says how they differ, got 3"),
+        (("--kind", "fisher", "--members-from", "seeds"), "kind must be swag for members from seeds"),
+        (("--members-from", "heads", "--steps", "0"), "steps must be at least 1, got 0"),
+        (("--kind", "swag", "--steps", "19"), "steps must be at least 20, got 19"),
+        (("--kind", "swag", "--learning-rate", "0"), "learning_rate must be > 0 and finite, got 0"),
         (("--images", "1"), "images must be at least 2, got 1"),
         (("--mean", "0.5", "--std", "0.5"), "model_arguments, mean and std belong to weight files"),
     ],
@@ -335,7 +332,7 @@ def test_failures_have_one_line_and_code_1(run, checkpoint, data, tmp_path):
     np.savez(tmp_path / "bare.npz", x_train=coloured(8, 0)[0], x_test=coloured(8, 0)[0])
     code, _, err = run(checkpoint, "--data", tmp_path / "bare.npz", "--kind", "swag")
     assert code == 1
-    assert "has no labels, which swag and restarts train on" in err
+    assert "has no labels, which swag and new heads are trained on" in err
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("mine")
     code, _, err = run(checkpoint, "--data", data)
@@ -361,14 +358,14 @@ def test_a_weight_file_needs_the_name_of_its_model(run, data, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:the Fisher posterior is mostly its prior")
-@pytest.mark.parametrize("way", [None, "samples", "restarts", "seeds"])
+@pytest.mark.parametrize("way", [None, "samples", "heads", "seeds"])
 @pytest.mark.parametrize("kind", [None, "fisher", "swag"])
 def test_the_progress_bar_ends_where_the_work_does(checkpoint, data, way, kind):
     if (way, kind) == ("seeds", "fisher"):
         return
-    plan = Plan(kind=kind, way=way, members=2, images=10, steps=5, collect_every=2, batch_size=4)
+    plan = Plan(kind, 2 if way else 1, way, images=10, steps=25)
     (member,) = bacs.load(checkpoint).members
     source = bacs.data.load(data, split="train")
     seen = Counter()
     make(member, source, plan, on_batch=lambda count: seen.update(images=count))
-    assert seen["images"] == work(member, source, plan)
+    assert seen["images"] == count_images(member, source, plan)

@@ -93,9 +93,9 @@ TURNS = [
     (("posterior", "run", "--data", "nowhere", "--out", "p"), 2, "there is no such file or folder either"),
     (("posterior", "run", "--data", "five.npz", "--out", "p", "--split", "trian"), 1, "did you mean 'train'?"),
     (
-        ("posterior", "run", "--data", "five.npz", "--out", "p", "--from-samples", "--members", 2, "--temperature", 0),
+        ("posterior", "run", "--data", "five.npz", "--out", "p", "--members", 2),
         2,
-        "temperature must be > 0, got 0",
+        "members must be 1 unless members_from says how they differ, got 2",
     ),
     (("posterior", "run", "--data", "five.npz", "--out", "p", "--seed", -1), 2, "seed must be a whole number"),
     (

@@ -1,18 +1,25 @@
 """The scale of a posterior, and the posterior_weight that goes with it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from bacs.methods.settings import Settings
 from bacs.posteriors import (
     fisher_diag,
     flat,
     gaussian,
+    posterior_scale_for,
     posterior_weight_for,
     precision_quantiles,
     pull_quantiles,
+    swag_diag,
     swag_low_rank,
 )
+from bacs.posteriors.scale import USUAL_WEIGHT
+from small import small_member
 
 
 @pytest.fixture
@@ -45,6 +52,35 @@ def test_a_weight_is_pulled_back_as_far_as_was_asked_for():
     moved = gaussian.proximal(fisher_diag.gaussian(state), {"w": torch.ones(2).double()}, weight * 0.01 / (1 - 0.5))
     torch.testing.assert_close(moved["w"], torch.full((2,), 1 / 1.25).double())
     assert pull_quantiles(state, posterior_weight=weight, **settings).median == pytest.approx(0.25)
+
+
+def test_by_its_scale_a_member_is_pulled_as_usual_at_the_default_weight(state):
+    assert Settings().posterior_weight == USUAL_WEIGHT
+    assert posterior_scale_for(state) == pytest.approx(2e5 / precision_quantiles(state).median)
+    plain = small_member()
+    member = replace(plain, posterior_scale=posterior_scale_for(plain.posterior))
+    assert pull_quantiles(member).median == pytest.approx(0.2)
+    assert posterior_weight_for(member) == pytest.approx(Settings().posterior_weight)
+
+
+def test_a_member_is_asked_for_the_weight_relative_to_its_scale():
+    member = replace(small_member(), posterior_scale=250.0)
+    assert posterior_weight_for(member, 0.7) * 250 == pytest.approx(posterior_weight_for(member.posterior, 0.7))
+    assert pull_quantiles(member, posterior_weight=3.0) == pytest.approx(
+        pull_quantiles(member.posterior, posterior_weight=750.0)
+    )
+
+
+def test_weights_that_never_moved_do_not_count_for_the_scale():
+    still, moving = torch.zeros(9), torch.arange(4.0)
+    state = swag_diag.init({"still": still, "moving": moving})
+    for shift in (0.0, 0.2):
+        state = swag_diag.update(state, {"still": still, "moving": moving + shift})
+    assert posterior_scale_for(state) == pytest.approx(2e5 * 0.1**2)  # their deviation is 0.1
+    frozen = swag_diag.init({"still": still})
+    for _ in range(2):
+        frozen = swag_diag.update(frozen, {"still": still})
+    assert posterior_scale_for(frozen) == 1.0
 
 
 def test_a_flat_posterior_has_no_scale():

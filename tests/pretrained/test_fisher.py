@@ -1,12 +1,14 @@
 """`with_fisher`: a posterior from source images, and what it says when they hold little information."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import bacs
+from bacs import posteriors
 from bacs.parameters import read
 from bacs.posteriors import fisher_diag, flat
 from bacs.pretrained import squared_gradients, with_fisher
@@ -98,6 +100,14 @@ def test_a_saved_fisher_member_comes_back_and_adapts(member, pixels, tmp_path):
     assert torch.equal(expected, actual)
 
 
+def test_the_default_weight_pulls_as_usual(member, pixels):
+    done = with_fisher(member, pixels, source_size=10**6)
+    assert done.posterior_scale == pytest.approx(2e5 / posteriors.precision_quantiles(done.posterior).median)
+    assert posteriors.pull_quantiles(done).median == pytest.approx(0.2)
+    again = with_fisher(replace(done, posterior_scale=7.0), pixels, source_size=10**6)
+    assert again.posterior_scale == done.posterior_scale
+
+
 def test_a_strong_posterior_weight_pins_the_weights(member, pixels):
     done = with_fisher(member, pixels, source_size=10**6)
     moved = {}
@@ -121,7 +131,7 @@ def test_images_in_a_data_loader_are_fine_without_labels(member, pixels):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": torch.zeros(3, dtype=torch.long)}, "labels must be whole numbers, one an image: 20 images"),
+        ({"labels": torch.zeros(3, dtype=torch.long)}, "labels must be whole numbers, one per image: 20 images"),
         ({"labels": torch.full((20,), 7)}, "labels must be 0..4, got 7..7"),
         ({"expectation": "exat"}, "did you mean 'exact'"),
         ({"batch_size": 0}, "batch_size must be at least 1"),

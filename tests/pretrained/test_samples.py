@@ -1,5 +1,7 @@
 """Members by draws from a posterior."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -31,8 +33,9 @@ def test_draws_differ_by_the_posteriors_deviation_times_the_root_of_the_temperat
 
 
 def test_each_draw_is_the_mean_of_its_own_posterior_of_the_old_width(untouched, source):
-    member = with_width(untouched, 0.01)
+    member = replace(with_width(untouched, 0.01), posterior_scale=30.0)
     drawn = from_samples(member, source[0], 2)[1]
+    assert drawn.posterior_scale == 30.0  # of the same width, so of the same scale
     for name, p in drawn.model.named_parameters():
         assert torch.equal(p, drawn.posterior.mean[name].float())
         torch.testing.assert_close(

@@ -6,7 +6,7 @@ from torch import nn
 
 import bacs
 from bacs.parameters import read
-from bacs.posteriors import flat, swag_diag
+from bacs.posteriors import flat, pull_quantiles, swag_diag
 from bacs.pretrained import short_swag
 
 
@@ -43,6 +43,7 @@ def test_mean_and_variance_are_those_of_a_hand_written_loop():
 def test_a_convolutional_checkpoint_gets_a_posterior_and_keeps_what_it_knows(untouched, source):
     done = short_swag(untouched, *source, steps=20, collect_every=2, batch_size=16)
     assert done.posterior.count == 8  # after steps 6, 8, ... 20
+    assert pull_quantiles(done).median == pytest.approx(0.2, rel=0.01)  # at the default weight
     assert done.preprocessing == untouched.preprocessing
     assert done.architecture == untouched.architecture
     before, after = (
@@ -103,7 +104,7 @@ def test_wrong_arguments_are_refused_by_name(arguments, message):
 
 
 def test_labels_that_do_not_fit_are_refused(untouched, source):
-    with pytest.raises(ValueError, match="one an image: 96 images, labels \\[3\\]"):
+    with pytest.raises(ValueError, match="one per image: 96 images, labels \\[3\\]"):
         short_swag(untouched, source[0], source[1][:3])
     with pytest.raises(ValueError, match=r"labels must be 0..2, got 5..7"):
         short_swag(untouched, source[0], source[1] + 5)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from bacs.pretrained import squared_gradients
-from bacs.pretrained.squares import directions, one_by_one, together
+from bacs.pretrained.squares import directions, square_one_by_one, square_vectorised
 from small import small_model
 
 
@@ -101,7 +101,7 @@ def test_one_seed_gives_one_sample(network, inputs):
 def test_examples_together_and_one_by_one_give_equal_numbers(network, inputs):
     params = {name: p.detach() for name, p in network.named_parameters()}
     along = torch.randn(5, 2, 4, generator=torch.Generator().manual_seed(0))
-    assert_same(together(network, params, inputs, along), one_by_one(network, params, inputs, along))
+    assert_same(square_vectorised(network, params, inputs, along), square_one_by_one(network, params, inputs, along))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5, 64])
@@ -124,7 +124,7 @@ def test_a_module_that_torch_func_refuses_gives_the_same_as_brute_force():
     model, x = Stubborn(), torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
     params = dict(model.named_parameters())
     with pytest.raises(RuntimeError):
-        together(model, params, x, torch.ones(6, 1, 2))
+        square_vectorised(model, params, x, torch.ones(6, 1, 2))
     assert_same(squared_gradients(model, x), brute_force(model, x))
 
 

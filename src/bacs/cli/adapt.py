@@ -23,7 +23,7 @@ class Wishes:
         run: A saved ensemble or stream, the folder of a training run, or a weight file together with --model, --mean
             and --std.
         images: Folders, globs and pictures, or one .npy, .npz, .safetensors or .parquet file; with --state also -, for
-            paths from standard input, one a line.
+            paths from standard input, one per line.
         out: The table to write: .parquet, .csv or .jsonl.
         method: auto, which decides without labels how far to adapt, unless you say what adapts: nothing (vanilla),
             batch statistics (bn), or weights too.
@@ -35,12 +35,12 @@ class Wishes:
         save: Also keep the adapted ensemble (online: the stream) in this folder.
         settings: TOML file with the settings of the method, such as the chosen.toml of bacs tune.
         epochs: Passes over the images that adapt (offline); 0.5 adapts to half of them.
-        batch_size: Images a step, and of each batch statistic: by default 64 with auto, else 128; a saved stream
+        batch_size: Images per step, and of each batch statistic: by default 64 with auto, else 128; a saved stream
             goes on with its own.
         predict_batch_size: Images of each batch that is predicted (offline), if not those of a step.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, and
-            what bacs posterior printed if it is a Fisher posterior.
+        posterior_weight: How strongly the posterior holds the weights: the paper's beta, relative to the scale that
+            each member has (bacs info shows it).
         momentum: Of the optimiser.
         optimizer: sgd or adam.
         objective: entropy, information_maximisation, consistency, ensemble_teacher, or a sum of these, such as
@@ -92,7 +92,7 @@ class Wishes:
     batch_size: Annotated[int | None, takes("N")] = None
     predict_batch_size: Annotated[int | None, takes("N")] = None
     learning_rate: float = 1e-3
-    posterior_weight: Annotated[float | None, takes("NUMBER")] = None
+    posterior_weight: float = 1e-4
     momentum: float = 0.9
     optimizer: Annotated[str, takes("sgd|adam")] = "sgd"
     objective: Annotated[str | None, takes("NAME|SUM")] = None

@@ -37,7 +37,7 @@ def takes(metavar: str, *, required: bool = False) -> Any:
 
 
 @ARGUMENTS.primitive_rule
-def number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+def read_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     """`N` for whole numbers and `NUMBER` for others, with errors that say so."""
     if info.type is int:
         return _number("N", "a whole number", int)
@@ -64,7 +64,7 @@ def _number(metavar: str, words: str, kind: type[int] | type[float]) -> Primitiv
 
 
 @ARGUMENTS.primitive_rule
-def may_be_left_out(
+def read_optional(
     info: PrimitiveTypeInfo,
 ) -> PrimitiveConstructorSpec[Any] | UnsupportedTypeAnnotationError | None:
     """`N` for `int | None`. Nobody writes None, they leave it out; and errors would speak of both types."""

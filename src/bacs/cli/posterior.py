@@ -1,6 +1,7 @@
 """`bacs posterior`: posteriors and ensembles for checkpoints that were trained elsewhere."""
 
 import json as json_format
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,19 +17,10 @@ def posterior(
     out: Annotated[Path, takes("DIR")],
     kind: Annotated[Literal["fisher", "swag"] | None, takes("fisher|swag")] = None,
     members: int = 1,
-    from_samples: Flag = False,
-    from_restarts: Flag = False,
-    from_seeds: Flag = False,
+    members_from: Annotated[Literal["samples", "heads", "seeds"] | None, takes("samples|heads|seeds")] = None,
     images: Annotated[int | None, takes("N")] = None,
-    steps: int = 300,
-    collect_every: int = 10,
-    learning_rate: float = 0.01,
-    weight_decay: float = 5e-4,
-    batch_size: int = 128,
-    augment: Literal["none", "pad_crop_flip"] = "none",
-    prior_precision: float = 1.0,
-    expectation: Annotated[Literal["exact", "sampled"] | None, takes("exact|sampled")] = None,
-    temperature: Annotated[float | None, takes("NUMBER")] = None,
+    steps: Annotated[int | None, takes("N")] = None,
+    learning_rate: Annotated[float | None, takes("NUMBER")] = None,
     model: Annotated[str | None, takes("NAME|MODULE:CLASS")] = None,
     model_arguments: Annotated[tuple[str, ...], takes("NAME=VALUE ...")] = (),
     mean: Annotated[tuple[float, ...], takes("NUMBER ...")] = (),
@@ -46,27 +38,20 @@ def posterior(
     Example: bacs posterior runs/mine --data cifar10 --out runs/mine-fisher
 
     Several checkpoints become one ensemble. One checkpoint becomes several members by draws from its posterior, by new
-    last layers, or by short SWAG runs with different seeds; docs/posteriors.md compares them.
+    last layers, or by short SWAG runs with different seeds; docs/posteriors.md compares them, and has more settings in
+    Python.
 
     Args:
         checkpoints: Saved ensembles, or weight files (.safetensors, .pt, .pth, .bin, .npz) together with --model.
         data: Source images: a data set ("cifar10") or the path of a folder or array file.
         out: Folder to save the ensemble in; bacs.load opens it.
         kind: fisher needs images alone; swag trains for some steps. By default what a checkpoint has, else fisher.
-        members: How many members to make of each checkpoint; more than one needs one of the three ways.
-        from_samples: By draws from the posterior.
-        from_restarts: By new last layers, trained for some steps; then each gets its posterior.
-        from_seeds: By short SWAG runs with different seeds.
-        images: How many source images to use, chosen at random; by default 2,000 for fisher and all for swag.
-        steps: Of training, for swag and restarts.
-        collect_every: Steps between two iterates of swag.
-        learning_rate: Of swag, constant; about that of the end of training.
-        weight_decay: Of swag and restarts.
-        batch_size: Of swag and restarts.
-        augment: What swag and restarts do to images.
-        prior_precision: Of fisher; training images times weight decay is the prior that training had.
-        expectation: Of fisher over the classes; sampled is as many times as fast as there are classes, and noisier.
-        temperature: Of draws; by default the highest that keeps 95 percent of the answers on source images.
+        members: How many members to make of each checkpoint; more than one needs --members-from.
+        members_from: How they come to differ: samples of the posterior, new last layers (heads) that are trained for
+            some steps, or short SWAG runs with different seeds.
+        images: How many source images to use, chosen at random; by default 2,000 for fisher and all for training.
+        steps: Of training, for swag and heads; 300 if not given.
+        learning_rate: Of swag, constant; about that of the end of training. 0.01 if not given.
         model: For weight files, a name in bacs.models or an import path; else the class of a saved ensemble.
         model_arguments: For weight files, such as depth=20 classes=10.
         mean: For weight files, of each channel on the scale 0..1.
@@ -83,37 +68,28 @@ def posterior(
 
     from bacs import checkpoints as files
     from bacs.cli.source import with_size
-    from bacs.cli.work.posterior import check_data, check_out, check_used, described, make_all, one_way, seen_at
+    from bacs.cli.work.posterior import (
+        check_data,
+        check_new_folder,
+        check_used,
+        format_member,
+        make_all,
+        size_arguments,
+    )
     from bacs.data import load as load_data
     from bacs.engine import Place
     from bacs.ensemble import Ensemble
     from bacs.models import classes_of
     from bacs.preprocessing import Preprocessing
     from bacs.pretrained.checkpoint import open_checkpoint
-    from bacs.pretrained.make import AUGMENTATIONS, Plan
+    from bacs.pretrained.make import Plan
 
-    ways = {"samples": from_samples, "restarts": from_restarts, "seeds": from_seeds}
-    plan = Plan(
-        kind=kind,
-        way=one_way(ways, members),
-        members=members,
-        images=images,
-        steps=steps,
-        collect_every=collect_every,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        batch_size=batch_size,
-        augment=AUGMENTATIONS[augment],
-        prior_precision=prior_precision,
-        expectation=expectation,
-        temperature=temperature,
-        seed=seed,
-    )
+    plan = Plan(kind, members, members_from, images, steps, learning_rate, seed)
     if not checkpoints:
         raise ValueError("checkpoints must name at least one, got none")
-    check_out(out)
+    check_new_folder(out)
     Place(device=device).check()
-    preprocessing = Preprocessing(mean, std, **seen_at(size)) if mean or std else None
+    preprocessing = Preprocessing(mean, std, **size_arguments(size)) if mean or std else None
     opened = [
         open_checkpoint(path, model=model, arguments=model_arguments, preprocessing=preprocessing)
         for path in checkpoints
@@ -140,9 +116,9 @@ def posterior(
         named = None  # the data show fewer classes than the model has, and do not say which
     made = Ensemble(done, class_names=named)
     origin = {"data": data, "images": len(source_set), "checkpoints": [str(path) for path in checkpoints]}
-    files.write(out, made.describe() | {"posterior": origin | plan.as_json() | {"made": about}}, made.tensors())
+    files.write(out, made.describe() | {"posterior": origin | asdict(plan) | {"made": about}}, made.tensors())
     if json:
         print(json_format.dumps({"out": str(out), "members": about}))
     else:
-        print("\n".join([*map(described, about), f"{out}: bacs.load({str(out)!r}) opens {len(done)} member(s)"]))
+        print("\n".join([*map(format_member, about), f"{out}: bacs.load({str(out)!r}) opens {len(done)} member(s)"]))
     return 0

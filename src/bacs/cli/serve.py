@@ -38,13 +38,13 @@ class Address:
     no_token: Flag = False
 
 
-HERE = Address()
+THIS_MACHINE = Address()
 
 
 def serve(
     run: Annotated[Positional[Path], takes("RUN")],
     *,
-    address: OmitArgPrefixes[Address] = HERE,
+    address: OmitArgPrefixes[Address] = THIS_MACHINE,
     method: Annotated[str | None, takes("|".join(NAMES))] = None,
     adapt: Flag = True,
     batch_size: int = 64,
@@ -56,7 +56,7 @@ def serve(
     coverage: Annotated[float | None, takes("SHARE")] = None,
     accuracy: Annotated[float | None, takes("SHARE")] = None,
     learning_rate: float = 1e-3,
-    posterior_weight: Annotated[float | None, takes("NUMBER")] = None,
+    posterior_weight: float = 1e-4,
     batch_weight: Annotated[float | None, takes("SHARE")] = None,
     statistics: Annotated[str, takes("source|running")] = "source",
     temperature: Annotated[float | Literal["agreement"] | None, takes("NUMBER|agreement")] = None,
@@ -85,8 +85,8 @@ def serve(
         coverage: Share of the images to answer for, 0.9 if not given; abstain is said of the least confident others.
         accuracy: Abstain as often as it takes for the others to reach this accuracy, by estimate.
         learning_rate: Of each step.
-        posterior_weight: The paper's beta: how strongly the posterior holds the weights; by default 1e-4, and
-            what bacs posterior printed if it is a Fisher posterior.
+        posterior_weight: How strongly the posterior holds the weights: the paper's beta, relative to the scale that
+            each member has (bacs info shows it).
         batch_weight: Share of the batch in batch norm's statistics, 0 (source) to 1; by default the method's own.
         statistics: What the other share comes from: source, or running averages that follow the images.
         temperature: Of the predictions; agreement chooses it without labels.
@@ -96,7 +96,7 @@ def serve(
     """
     from bacs.checkpoints import read_manifest
     from bacs.cli.settings import check_abstaining, check_chosen
-    from bacs.cli.source import method_for, opened
+    from bacs.cli.source import method_for, open_run
     from bacs.methods import METHODS, Stream
     from bacs.methods.catalogue import find
     from bacs.methods.settings import AGREEMENT, Settings
@@ -118,7 +118,7 @@ def serve(
     method = method_for(run) if method is None else find(method)[0]
     settings = Settings(
         learning_rate=learning_rate,
-        posterior_weight=Settings().posterior_weight if posterior_weight is None else posterior_weight,
+        posterior_weight=posterior_weight,
         batch_weight=batch_weight,
         statistics=statistics,
         temperature=temperature,
@@ -130,10 +130,10 @@ def serve(
     sock = running.listen(address.host, address.port)
     logs.write_json_lines()
     with sock, keeper.owned():
-        where: dict[str, Any] = {"device": device, "size": size, "model": model, "posterior_weight": posterior_weight}
-        stream, _ = opened(Wishes(run, (), Path(), online=True, **where), method, settings)
+        where: dict[str, Any] = {"device": device, "size": size, "model": model}
+        stream, _ = open_run(Wishes(run, (), Path(), online=True, **where), method, settings)
         assert isinstance(stream, Stream)
-        stream, frozen = begun(stream, keeper, model=model)
+        stream, frozen = resume_or_begin(stream, keeper, model=model)
         service = running.make_service(
             stream,
             keeper,
@@ -156,7 +156,7 @@ def serve(
         return 0 if running.run(server, sock) else 1
 
 
-def begun(stream: "Stream", keeper: "State", *, model: str | None) -> "tuple[Stream, bool]":
+def resume_or_begin(stream: "Stream", keeper: "State", *, model: str | None) -> "tuple[Stream, bool]":
     """The stream to serve, and whether it was frozen: where it was left, else from its start, which is kept at once.
 
     A folder that cannot be written is then an error before the first request.

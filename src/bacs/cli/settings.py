@@ -17,11 +17,11 @@ from bacs.methods import METHODS
 from bacs.methods.catalogue import find
 from bacs.methods.settings import AGREEMENT, NAMES, Settings, check_epochs
 from bacs.predictions.growing import check_growing
-from bacs.predictions.labels import check_source
-from bacs.predictions.writers import check_out
+from bacs.predictions.labels import check_truth
+from bacs.predictions.writers import check_table_file
 from bacs.predictive import check_accuracy, check_coverage
 
-HERE = tuple(name for name in NAMES if name in Wishes.__dataclass_fields__)
+WITH_FLAG = tuple(name for name in NAMES if name in Wishes.__dataclass_fields__)
 """Settings that have a flag."""
 
 
@@ -39,7 +39,7 @@ def method_of(w: Wishes) -> str:
 
 def settings_of(w: Wishes, method: str) -> tuple[Settings, Wishes]:
     """Complete settings, and the wishes with what a file says of epochs and batches; flags go before the file."""
-    given = {name: getattr(w, name) for name in HERE if name != "posterior_weight" or w.posterior_weight is not None}
+    given = {name: getattr(w, name) for name in WITH_FLAG}
     if w.settings is not None:
         plain = {name: field.default for name, field in Wishes.__dataclass_fields__.items()}
         table = _tables(w.settings).get(method)
@@ -49,8 +49,7 @@ def settings_of(w: Wishes, method: str) -> tuple[Settings, Wishes]:
         toml.check_keys(f"{w.settings} [method.{method}]", table, list(known), required=[])
         open_ = {name: value for name, value in table.items() if getattr(w, name, None) == plain.get(name)}
         given |= {name: value for name, value in open_.items() if name in NAMES}
-        taken = ("epochs", "batch_size", "posterior_weight")
-        w = replace(w, **{name: value for name, value in open_.items() if name in taken})
+        w = replace(w, **{name: value for name, value in open_.items() if name in ("epochs", "batch_size")})
     return Settings(**given), w
 
 
@@ -92,18 +91,18 @@ def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
     honest = METHODS[method].chooses or settings.temperature == AGREEMENT
     check_abstaining(w.coverage, w.accuracy, honest=honest)
     if w.labels is not None:
-        check_source(w.labels)
+        check_truth(w.labels)
     check_lasting(w)
-    check_out(w.out, overwrite=w.overwrite or w.state is not None)
+    check_table_file(w.out, overwrite=w.overwrite or w.state is not None)
     check_save(w.save, w.run, w.out, overwrite=w.overwrite)
 
 
-def unused(w: Wishes, method: str, settings: Settings) -> str | None:
+def name_unused(w: Wishes, method: str, settings: Settings) -> str | None:
     """What to say of flags that nothing comes of, such as a learning rate where no weight moves."""
     row, plain = METHODS[method], Settings()
     if row.chooses:
         return None
-    idle = [name for name in HERE if name not in row.uses and getattr(settings, name) != getattr(plain, name)]
+    idle = [name for name in WITH_FLAG if name not in row.uses and getattr(settings, name) != getattr(plain, name)]
     if w.epochs != 1 and row.adapts is None and settings.statistics != "running":
         idle.append("epochs")
     return f"{', '.join(idle)}: method {method} does not use it" if idle else None

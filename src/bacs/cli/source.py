@@ -1,6 +1,5 @@
 """What `bacs adapt` adapts: a saved ensemble or stream, made ready, and where the result may go."""
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,8 +17,6 @@ from bacs.errors import unknown_name
 from bacs.files import check_writable
 from bacs.methods import METHODS, Stream
 from bacs.methods.settings import Settings
-from bacs.posteriors import posterior_weight_for
-from bacs.posteriors.fisher_diag import FisherDiag
 from bacs.preprocessing import Preprocessing
 from bacs.pretrained.checkpoint import open_checkpoint
 
@@ -34,7 +31,7 @@ def method_for(run: Path) -> str:
 
 
 def batch_size_for(method: str, source: Ensemble | Stream) -> int:
-    """Images a step if nobody says: what a saved stream was cut to, else what suits the method."""
+    """Images per step if nobody says: what a saved stream was cut to, else what suits the method."""
     known = source.batch_size if isinstance(source, Stream) else None
     return known or (64 if METHODS[method].chooses else 128)
 
@@ -61,18 +58,15 @@ def check_save(save: Path | None, run: Path, out: Path, *, overwrite: bool) -> N
         raise ValueError(f"save must be a new folder, {save} holds a {kind}, which is not replaced")
 
 
-def opened(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Stream, Settings]:
-    """What is to be adapted: an ensemble, or online a stream that begins or goes on; and the settings to do it with.
-
-    Unless a posterior_weight was given, Fisher posteriors get the one that goes with their scale.
-    """
+def open_run(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Stream, Settings]:
+    """What is to be adapted: an ensemble, or online a stream that begins or goes on; and the settings to do it with."""
     size, device = w.size, None if w.engine == "ray" else w.device  # there, tasks go to the device, wherever they run
     Place(w.engine, address=w.address, device=w.device or "cpu").check()
-    found = _of_weights(w) if w.run.is_file() else load(w.run, model=w.model, device=device)
+    found = _open_weights(w) if w.run.is_file() else load(w.run, model=w.model, device=device)
     if isinstance(found, Stream):
         if w.classes:
             raise ValueError("classes must be left out for a saved stream, which has its own")
-        going_on = _continued(found, method, settings, online=w.online, size=size)
+        going_on = _check_continues(found, method, settings, online=w.online, size=size)
         return going_on, going_on.settings
     members = [with_size(member, size) for member in found.members]
     if size is not None and not w.run.is_file() and all(a is b for a, b in zip(members, found.members, strict=True)):
@@ -81,27 +75,12 @@ def opened(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Strea
         member.model.to(device or "cpu")
     mask = mask_of(w.classes, found.class_names) if w.classes else found.class_mask
     ensemble = replace(found, members=members, class_mask=mask)
-    usual = fisher_weight(ensemble, method) if w.posterior_weight is None else None
-    if usual is not None:
-        settings = replace(settings, posterior_weight=usual)
     if not w.online:
         return ensemble, settings
     return stream(ensemble, method, **({} if METHODS[method].chooses else settings.as_json())), settings
 
 
-def fisher_weight(ensemble: Ensemble, method: str) -> float | None:
-    """The posterior_weight of the usual pull where all members have a Fisher posterior and the method uses it.
-
-    The default is one for SWAG, whose precisions are thousands of times as large: with it a Fisher posterior would
-    hold nothing. `bacs posterior` prints the same number of each member; here it is their geometric mean.
-    """
-    row, states = METHODS[method], [member.posterior for member in ensemble.members]
-    if row.chooses or row.posterior != "member" or not all(isinstance(state, FisherDiag) for state in states):
-        return None
-    return math.exp(sum(math.log(posterior_weight_for(state)) for state in states) / len(states))
-
-
-def _of_weights(w: Wishes) -> Ensemble:
+def _open_weights(w: Wishes) -> Ensemble:
     """One member of a weight file, which has no posterior."""
     checkpoints.check_no_part(w.run)
     if not (w.mean and w.std):
@@ -134,7 +113,7 @@ def mask_of(classes: tuple[str, ...], names: Sequence[str] | None) -> torch.Tens
     return torch.tensor([number in wanted for number in range(len(known))])
 
 
-def unknown_size(run: Path, ensemble: Ensemble) -> str | None:
+def size_warning(run: Path, ensemble: Ensemble) -> str | None:
     """What to say where a checkpoint names no size: convolutions take any, and are right at the one they learnt."""
     known = [member.preprocessing for member in ensemble.members]
     if all(fit is None or fit.size is not None for fit in known):
@@ -145,7 +124,7 @@ def unknown_size(run: Path, ensemble: Ensemble) -> str | None:
     )
 
 
-def _continued(
+def _check_continues(
     stream: Stream, method: str, settings: Settings, *, online: bool, size: tuple[int, int] | None
 ) -> Stream:
     """A stream that was saved goes on as it was begun; other wishes are refused rather than dropped."""

@@ -80,7 +80,7 @@ def sweep(
         return say_how_to_go_on(out, console)
     if json:
         print(json_format.dumps(summary._asdict() | {"out": str(out), "seconds": round(time.monotonic() - began, 3)}))
-    say(f"{closing(summary)}: {out}", console)
+    say(f"{describe_cells(summary)}: {out}", console)
     if summary.skipped + summary.finished:
         say(f"tables and figures: bacs report {out}", console)
     if summary.failed:
@@ -90,7 +90,7 @@ def sweep(
     return INCOMPLETE if summary.skipped + summary.finished else 1
 
 
-def closing(summary: "Summary") -> str:
+def describe_cells(summary: "Summary") -> str:
     """How many cells there are, were skipped, are new or failed."""
     done = summary.skipped + summary.finished
     text = f"{done} of {summary.cells} cells are finished"

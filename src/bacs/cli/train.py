@@ -78,13 +78,13 @@ def train(
         )
         return 130
     if os.environ.get("RANK", "0") == "0":
-        report(out, plan.members, console)
+        print_scores(out, plan.members, console)
         if json:
-            print(dumps(scores(out, plan.members)))
+            print(dumps(read_scores(out, plan.members)))
     return 0
 
 
-def scores(out: Path, members: int) -> list[dict[str, Any]]:
+def read_scores(out: Path, members: int) -> list[dict[str, Any]]:
     """Number and scores of the finished members."""
     from bacs.training import folder
 
@@ -92,11 +92,11 @@ def scores(out: Path, members: int) -> list[dict[str, Any]]:
     return [{"member": index, "scores": folder.about(out, index).get("scores", {})} for index in done]
 
 
-def report(out: Path, members: int, console: "Console") -> None:
+def print_scores(out: Path, members: int, console: "Console") -> None:
     """Prints the scores of the finished members and draws their curves."""
     from bacs.training import curves, folder
 
-    done = scores(out, members)
+    done = read_scores(out, members)
     logs = {member["member"]: folder.about(out, member["member"]).get("log", []) for member in done}
     for member in done:
         for where, values in member["scores"].items():

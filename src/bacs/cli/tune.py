@@ -54,7 +54,7 @@ def tune(
     from bacs.benchmark import store
     from bacs.benchmark import tune as tuning
     from bacs.benchmark.sweep import about, run_cells
-    from bacs.cli.sweep import closing, say, say_how_to_go_on, show_plan
+    from bacs.cli.sweep import describe_cells, say, say_how_to_go_on, show_plan
     from bacs.cli.work.tune import as_json, draw, show
     from bacs.files import check_folder, write
 
@@ -80,7 +80,7 @@ def tune(
         )
     except KeyboardInterrupt:
         return say_how_to_go_on(out, console)
-    say(f"{closing(summary)}: {out}", console)
+    say(f"{describe_cells(summary)}: {out}", console)
     choice = tuning.choose(chosen, store.records(out))
     write(out / "chosen.toml", tuning.fragment(chosen, choice).encode())
     if json:

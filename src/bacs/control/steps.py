@@ -33,6 +33,6 @@ def stream_arguments_for(ensemble: Ensemble) -> dict[str, Any]:
 def _arguments(ensemble: Ensemble, rate: float) -> dict[str, Any]:
     if any(isinstance(member.posterior, flat.Flat) for member in ensemble.members):
         return {"method": "tent", "learning_rate": rate, **OBJECTIVE}
-    betas = [posterior_weight_for(member.posterior, PULL, learning_rate=RATE) for member in ensemble.members]
+    betas = [posterior_weight_for(member, PULL, learning_rate=RATE) for member in ensemble.members]
     common = math.exp(sum(map(math.log, betas)) / len(betas))
     return {"method": "bacs", "learning_rate": rate, "posterior_weight": common, **OBJECTIVE}

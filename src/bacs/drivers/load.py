@@ -163,4 +163,4 @@ def _member(
         given = entry["preprocessing"]
         preprocessing = None if given is None else Preprocessing.from_json({"size": size} | given)
     posterior = posteriors.unpack(entry["posterior"], groups["posterior"], dict(model.named_parameters()))
-    return Member(model, posterior, preprocessing, architecture)
+    return Member(model, posterior, preprocessing, architecture, entry.get("posterior_scale", 1.0))

@@ -9,6 +9,7 @@ from bacs.architecture import Architecture
 from bacs.control import GuardedStream
 from bacs.errors import CheckpointError
 from bacs.methods.online import Stream
+from bacs.posteriors.scale import Scale
 from bacs.preprocessing import Preprocessing
 from bacs.schema import Positive, Rule, Share, mismatch
 
@@ -17,6 +18,7 @@ class MemberEntry(TypedDict):
     architecture: Architecture
     preprocessing: Preprocessing | None
     posterior: dict[str, Any]  # as its kind says; `posteriors.unpack` checks it
+    posterior_scale: NotRequired[Scale]  # 1 if missing
 
 
 class EnsembleManifest(TypedDict):

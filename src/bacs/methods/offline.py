@@ -50,7 +50,7 @@ def adapt(
         images: a tensor or array (floats as the model takes them, or uint8 NHWC), a Dataset or a DataLoader.
         method: a name in `bacs.METHODS`, or a `bacs.Method` of your own.
         epochs: passes over the images that adapt; 0.5 adapts to half of them, chosen at random.
-        posterior_weight: beta, how strongly log q holds the weights.
+        posterior_weight: beta, how strongly log q holds the weights, relative to each member's `posterior_scale`.
         posterior_step: `proximal` (stable for every variance) or `gradient` (as the paper's optimiser does).
         min_variance: floor of the posterior's variances.
         objective: a name in `bacs.objectives.OBJECTIVES` or a weighted sum of them; None for the method's own.

@@ -129,7 +129,7 @@ class Stream:
         Predictions come from the forward pass that the step needs anyway. A batch that is no batch of images
         raises before any member has changed; a member that has diverged raises too, and then `reset` is the way on.
         """
-        return self.source.as_its_members(self.step_predictive(batch).probabilities)
+        return self.source.cast_like_members(self.step_predictive(batch).probabilities)
 
     def step_predictive(self, batch: Any) -> Predictive:
         """As `step`, in float64 and with what is known of the members beside their mean."""

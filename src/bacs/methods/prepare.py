@@ -85,7 +85,7 @@ def descent_of(member: Member, method: Method, settings: Settings) -> Descent:
             "none of these that requires a gradient"
         )
     state = posteriors.flat.init({}) if method.posterior == "flat" else member.posterior
-    log_q, proximal = _functions(state, params, settings.min_variance)
+    log_q, proximal = _functions(state, params, settings.min_variance, member.posterior_scale)
     return Descent(
         member.model,
         params,
@@ -108,12 +108,15 @@ def _say_no_batch_norm(name: str) -> None:
     )
 
 
-def _functions(state: posteriors.Posterior, params: Params, min_variance: float):
-    """log q and its proximal step over `params`, which may be part of what the posterior covers; None of a flat one."""
+def _functions(state: posteriors.Posterior, params: Params, min_variance: float, scale: float):
+    """log q and its proximal step over `params`, which may be part of what the posterior covers; None of a flat one.
+
+    It is log q^scale, up to a constant: weighed by posterior_weight, it is posterior_weight * scale * log q.
+    """
     whole = posteriors.gaussian_of(state, min_variance=min_variance)
     if whole is None:
         return None, None
-    q = normal.marginal(whole, params)
+    q = normal.temper(normal.marginal(whole, params), scale)
 
     @lru_cache(maxsize=1)  # under SGD the same at every step, until somebody changes the rate
     def gain(step_length: float) -> Params:

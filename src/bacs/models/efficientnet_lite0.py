@@ -27,7 +27,7 @@ class SameConv2d(nn.Conv2d):
         return super().forward(F.pad(input, pads))
 
 
-def _normalised(convolution: nn.Conv2d) -> list[nn.Module]:
+def _with_norm(convolution: nn.Conv2d) -> list[nn.Module]:
     return [convolution, nn.BatchNorm2d(convolution.out_channels, eps=1e-3, momentum=0.01)]
 
 
@@ -37,10 +37,10 @@ class InvertedResidual(nn.Module):
     def __init__(self, inputs: int, outputs: int, expansion: int, stride: int, kernel: int) -> None:
         super().__init__()
         inner = inputs * expansion
-        widen = [*_normalised(nn.Conv2d(inputs, inner, 1, bias=False)), nn.ReLU6()] if expansion > 1 else []
+        widen = [*_with_norm(nn.Conv2d(inputs, inner, 1, bias=False)), nn.ReLU6()] if expansion > 1 else []
         depthwise = SameConv2d(inner, inner, kernel, stride, groups=inner, bias=False)
         narrow = nn.Conv2d(inner, outputs, 1, bias=False)
-        self.layers = nn.Sequential(*widen, *_normalised(depthwise), nn.ReLU6(), *_normalised(narrow))
+        self.layers = nn.Sequential(*widen, *_with_norm(depthwise), nn.ReLU6(), *_with_norm(narrow))
         self.residual = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
@@ -50,14 +50,14 @@ class InvertedResidual(nn.Module):
 class EfficientNetLite0(nn.Module):
     def __init__(self, classes: int, channels: int, dropout: float) -> None:
         super().__init__()
-        layers: list[nn.Module] = [*_normalised(SameConv2d(channels, 32, 3, 2, bias=False)), nn.ReLU6()]
+        layers: list[nn.Module] = [*_with_norm(SameConv2d(channels, 32, 3, 2, bias=False)), nn.ReLU6()]
         inputs = 32
         for expansion, outputs, blocks, stride, kernel in STAGES:
             for position in range(blocks):
                 first = position == 0
                 layers.append(InvertedResidual(inputs, outputs, expansion, stride if first else 1, kernel))
                 inputs = outputs
-        self.features = nn.Sequential(*layers, *_normalised(nn.Conv2d(inputs, 1280, 1, bias=False)), nn.ReLU6())
+        self.features = nn.Sequential(*layers, *_with_norm(nn.Conv2d(inputs, 1280, 1, bias=False)), nn.ReLU6())
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(1280, classes)
 

@@ -6,7 +6,7 @@ Each module also has `gaussian(state)`, the N(mean, covariance) that adaptation 
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
 from bacs.posteriors.kinds import KINDS, Posterior, gaussian_of, kind_of, recentred
 from bacs.posteriors.packing import pack, rounded, unpack
-from bacs.posteriors.scale import posterior_weight_for, precision_quantiles, pull_quantiles
+from bacs.posteriors.scale import posterior_scale_for, posterior_weight_for, precision_quantiles, pull_quantiles
 
 __all__ = [
     "KINDS",
@@ -16,6 +16,7 @@ __all__ = [
     "gaussian_of",
     "kind_of",
     "pack",
+    "posterior_scale_for",
     "posterior_weight_for",
     "precision_quantiles",
     "pull_quantiles",

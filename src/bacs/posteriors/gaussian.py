@@ -85,6 +85,13 @@ def towards_mean(q: Gaussian, params: Params, share: Params) -> Params:
     return {name: torch.lerp(params[name], mean, share[name]) for name, mean in q.mean.items()}
 
 
+def temper(q: Gaussian, scale: float) -> Gaussian:
+    """The Gaussian proportional to q^scale, N(mean, covariance / scale): its log density is `scale` times as steep."""
+    variance = {name: v / scale for name, v in q.variance.items()}
+    root = math.sqrt(scale)
+    return Gaussian(q.mean, variance, None if q.factor is None else {name: f / root for name, f in q.factor.items()})
+
+
 def marginal(q: Gaussian, params: Params) -> Gaussian:
     """The marginal of q over `params`, in their order and place: what adaptation computes with.
 

@@ -50,7 +50,7 @@ def pack(state: Posterior, params: Params | None = None) -> tuple[dict[str, Any]
 
 def unpack(values: dict[str, Any], tensors: dict[str, Tensor], params: Params) -> Posterior:
     """The state that `pack` wrote, for a model with these `params`; raises CheckpointError for anything else."""
-    fields = _numbers(values)
+    fields = _check_numbers(values)
     for key, tensor in tensors.items():
         field, _, parameter = key.partition("/")
         fields.setdefault(field, {})[parameter] = tensor.double() if field in values.get("float64", []) else tensor
@@ -69,7 +69,7 @@ def unpack(values: dict[str, Any], tensors: dict[str, Tensor], params: Params) -
     return state(**fields)
 
 
-def _numbers(values: dict[str, Any]) -> dict[str, Any]:
+def _check_numbers(values: dict[str, Any]) -> dict[str, Any]:
     """What a state has beside tensors, each value checked; the words that say how tensors are stored, too."""
     _check(values, dict[str, Any], "posterior")
     kind = values.get("kind")

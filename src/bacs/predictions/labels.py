@@ -29,7 +29,7 @@ class Truth(NamedTuple):
         }
 
 
-def check_source(source: str) -> None:
+def check_truth(source: str) -> None:
     """Raises, before any picture is read, for what holds no labels by its name or is not there."""
     if source == FOLDERS:
         return
@@ -44,13 +44,13 @@ def read_truth(source: str, found: Pictures, class_names: Sequence[str] | None, 
 
     `classes` is how many there are, where that is known without their names.
     """
-    check_source(source)
+    check_truth(source)
     if source == FOLDERS:
-        labels = _of_folders(found, class_names)
+        labels = _read_folders(found, class_names)
     elif Path(source).suffix == ".csv":
-        labels = _of_table(Path(source), found, class_names)
+        labels = _read_table(Path(source), found, class_names)
     else:
-        labels = _of_array(Path(source), found)
+        labels = _read_array(Path(source), found)
     if not (labels != UNKNOWN).any():
         raise DataError(f"labels: {source} says nothing of any of the {len(found)} images")
     count = classes if class_names is None else len(class_names)
@@ -62,7 +62,7 @@ def read_truth(source: str, found: Pictures, class_names: Sequence[str] | None, 
     return Truth(labels)
 
 
-def _of_folders(found: Pictures, class_names: Sequence[str] | None) -> np.ndarray:
+def _read_folders(found: Pictures, class_names: Sequence[str] | None) -> np.ndarray:
     if found.paths is None or class_names is None:
         raise ValueError(f"labels must not be {FOLDERS!r} for arrays, or for an ensemble without class names")
     numbers = {name: number for number, name in enumerate(class_names)}
@@ -73,7 +73,7 @@ def _of_folders(found: Pictures, class_names: Sequence[str] | None) -> np.ndarra
     return np.array([label(path) for path in found.paths])
 
 
-def _of_array(file: Path, found: Pictures) -> np.ndarray:
+def _read_array(file: Path, found: Pictures) -> np.ndarray:
     labels = np.asarray(arrays.read_npy(file))
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or (len(labels) and found.index.max() >= len(labels)):
         raise DataError(
@@ -83,7 +83,7 @@ def _of_array(file: Path, found: Pictures) -> np.ndarray:
     return labels[found.index].astype(np.int64)
 
 
-def _of_table(file: Path, found: Pictures, class_names: Sequence[str] | None) -> np.ndarray:
+def _read_table(file: Path, found: Pictures, class_names: Sequence[str] | None) -> np.ndarray:
     try:
         with file.open(newline="", encoding="utf-8-sig") as handle:  # Excel writes a mark before the first column
             rows = list(csv.DictReader(handle))
@@ -95,7 +95,7 @@ def _of_table(file: Path, found: Pictures, class_names: Sequence[str] | None) ->
     key = next((name for name in ("path", "index") if name in columns), None)
     if key is None or "label" not in columns:
         raise DataError(f"{file}: labels must have the columns path or index, and label, got {sorted(columns)}")
-    known = {str(row[key]): _number(row["label"] or "", class_names, file) for row in rows}  # None in a short row
+    known = {str(row[key]): _class_number(row["label"] or "", class_names, file) for row in rows}  # None in a short row
     keys = found.paths if key == "path" else [str(number) for number in found.index]
     if keys is None:
         raise DataError(f"{file}: images of an array have no path; give the column index instead")
@@ -103,7 +103,7 @@ def _of_table(file: Path, found: Pictures, class_names: Sequence[str] | None) ->
     return np.array([known.get(word, by_name.get(Path(word).name, UNKNOWN)) for word in keys])
 
 
-def _number(word: str, class_names: Sequence[str] | None, file: Path) -> int:
+def _class_number(word: str, class_names: Sequence[str] | None, file: Path) -> int:
     """The class that a label means: its name, or its number."""
     if class_names is not None and word in class_names:
         return list(class_names).index(word)

@@ -52,7 +52,7 @@ class Estimated(NamedTuple):
     after: Estimate
 
 
-def estimated(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimated | None:
+def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimated | None:
     """How often predictions before and after are right, those after being as confident as they are right.
 
     None for a single member, which has nobody to agree with.
@@ -95,19 +95,22 @@ def summarise(
     classes.sort(key=lambda row: (-row.after, -row.before, row.index))
     images, first, second = len(before.probabilities), observe(before), observe(after)
     warnings = [
-        *(_collapse(first, second, counts, images, adapts=weight > 0) or _collapsed_members(before, after, width)),
-        *_far(moved),
-        *_spread(first, second),
-        *(_small_batches(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
-        *(_runs(before.probabilities.argmax(dim=1).numpy(), batch_size) if weight > 0 and in_order else ()),
+        *(
+            _collapse_warnings(first, second, counts, images, adapts=weight > 0)
+            or _member_warnings(before, after, width)
+        ),
+        *_distance_warnings(moved),
+        *_spread_warnings(first, second),
+        *(_batch_warnings(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
+        *(_run_warnings(before.probabilities.argmax(dim=1).numpy(), batch_size) if weight > 0 and in_order else ()),
     ]
     if METHODS[method].chooses:  # which has seen to these
         warnings = []
-    guesses = estimated(ensemble, before, after) if honest else None
+    guesses = estimate_both(ensemble, before, after) if honest else None
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings), guesses)
 
 
-def _collapse(
+def _collapse_warnings(
     before: Figures, after: Figures, counts: Sequence[Sequence[int]], images: int, *, adapts: bool
 ) -> list[str]:
     """Adaptation that fell onto few classes: half of them are gone, or less than two are left.
@@ -117,7 +120,7 @@ def _collapse(
     """
     kinds = (
         ("effective", before.effective_classes, after.effective_classes),
-        ("counted", _spread_of(counts[0]), _spread_of(counts[1])),
+        ("counted", _effective_count(counts[0]), _effective_count(counts[1])),
     )
     for kind, old, new in kinds:
         if new < old / 2:
@@ -134,10 +137,11 @@ def _collapse(
     return []
 
 
-def _collapsed_members(before: Predictive, after: Predictive, classes: int) -> list[str]:
+def _member_warnings(before: Predictive, after: Predictive, classes: int) -> list[str]:
     """Members that fell by themselves while their mean, which the others hold up, still shows most classes."""
     old, new = (
-        [_spread_of(labels.bincount(minlength=classes).tolist()) for labels in made.labels] for made in (before, after)
+        [_effective_count(labels.bincount(minlength=classes).tolist()) for labels in made.labels]
+        for made in (before, after)
     )
     fallen = [number for number, (had, has) in enumerate(zip(old, new, strict=True)) if has < had / 2]
     if not fallen:
@@ -150,7 +154,7 @@ def _collapsed_members(before: Predictive, after: Predictive, classes: int) -> l
     ]
 
 
-def _far(moved: Sequence[float | None]) -> list[str]:
+def _distance_warnings(moved: Sequence[float | None]) -> list[str]:
     """Weights where training never was, whatever the predictions look like."""
     farthest = max((distance for distance in moved if distance is not None), default=0.0)
     if not farthest > FAR:
@@ -161,13 +165,13 @@ def _far(moved: Sequence[float | None]) -> list[str]:
     ]
 
 
-def _spread_of(counts: Sequence[int]) -> float:
+def _effective_count(counts: Sequence[int]) -> float:
     """exp H of the shares: how many classes the labels are spread over."""
     shares = np.array([count for count in counts if count]) / sum(counts)
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
-def _spread(before: Figures, after: Figures) -> list[str]:
+def _spread_warnings(before: Figures, after: Figures) -> list[str]:
     """Batch statistics of few classes: they make equal what sets these classes apart, and the others appear.
 
     On shifted images of all classes, adaptation finds more of them too, but is about as sure as before;
@@ -183,12 +187,12 @@ def _spread(before: Figures, after: Figures) -> list[str]:
     ]
 
 
-def _runs(labels: np.ndarray, batch_size: int) -> list[str]:
+def _run_warnings(labels: np.ndarray, batch_size: int) -> list[str]:
     """Images sorted by class, or in runs: neighbours share one far more often than in a shuffled order."""
 
     def classes_per_batch(ordered: np.ndarray) -> float:
         batches = [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
-        return float(np.mean([_spread_of(np.bincount(batch).tolist()) for batch in batches]))
+        return float(np.mean([_effective_count(np.bincount(batch).tolist()) for batch in batches]))
 
     found, mixed = classes_per_batch(labels), classes_per_batch(np.random.default_rng(0).permutation(labels))
     if found >= RUNS * mixed:
@@ -199,7 +203,7 @@ def _runs(labels: np.ndarray, batch_size: int) -> list[str]:
     ]
 
 
-def _small_batches(ensemble: Ensemble, images: int, *, batch_size: int) -> list[str]:
+def _batch_warnings(ensemble: Ensemble, images: int, *, batch_size: int) -> list[str]:
     """Where batch norm sees too little of the data, or is not there at all."""
     without = [member for member in ensemble.members if not batch_norm_layers(member.model)]
     said = []

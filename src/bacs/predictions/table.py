@@ -23,7 +23,7 @@ from bacs.predictive import (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Predictions, one row an image; entropies in nats."""
+    """Predictions, one row per image; entropies in nats."""
 
     index: np.ndarray  # place of the image in its source
     path: tuple[str, ...] | None
@@ -93,7 +93,7 @@ def tabulate(
     """The table of predictions that were made already; `index` numbers the rows from 0 if None."""
     probabilities = predictive.probabilities.numpy()
     if paths is not None and len(paths) != len(probabilities):
-        raise ValueError(f"paths must have one entry an image: {len(probabilities)} images, got {len(paths)}")
+        raise ValueError(f"paths must have one entry per image: {len(probabilities)} images, got {len(paths)}")
     predicted = probabilities.argmax(axis=1)
     confidence = probabilities.max(axis=1)
     return Table(
@@ -101,7 +101,7 @@ def tabulate(
         path=None if paths is None else tuple(paths),
         class_index=predicted,
         class_name=None if class_names is None else tuple(class_names[number] for number in predicted),
-        class_before=None if before is None else _named(before.probabilities.numpy().argmax(axis=1), class_names),
+        class_before=None if before is None else _classes(before.probabilities.numpy().argmax(axis=1), class_names),
         confidence=confidence,
         predictive_entropy=predictive_entropy(predictive).numpy(),
         expected_entropy=predictive.expected_entropy.numpy(),
@@ -111,5 +111,5 @@ def tabulate(
     )
 
 
-def _named(numbers: np.ndarray, class_names: Sequence[str] | None) -> tuple[str, ...] | np.ndarray:
+def _classes(numbers: np.ndarray, class_names: Sequence[str] | None) -> tuple[str, ...] | np.ndarray:
     return numbers if class_names is None else tuple(class_names[number] for number in numbers)

@@ -18,7 +18,7 @@ from bacs.files import check_writable
 Columns = dict[str, Any]  # name -> array or sequence; a two-dimensional array has a list in each row
 
 
-def check_out(path: str | Path, *, overwrite: bool) -> None:
+def check_table_file(path: str | Path, *, overwrite: bool) -> None:
     """Raises for what would fail after the work: an ending, a file that is there, a closed folder, no pyarrow."""
     file = Path(path)
     if file.suffix not in WRITERS:
@@ -38,19 +38,19 @@ def stage(path: str | Path, columns: Columns, *, overwrite: bool = False) -> Ite
 
     So what belongs to it can be written in the block: if that fails, the table is not there either.
     """
-    check_out(path, overwrite=overwrite)
+    check_table_file(path, overwrite=overwrite)
     file = Path(path)
     with ExitStack() as staged:
-        with _explained(file):
+        with _explain_errors(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             staged.enter_context(files.stage(file, lambda handle: WRITERS[file.suffix](handle, columns)))
         yield
-        with _explained(file):
+        with _explain_errors(file):
             staged.close()
 
 
 @contextmanager
-def _explained(file: Path) -> Iterator[None]:
+def _explain_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

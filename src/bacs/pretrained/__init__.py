@@ -1,7 +1,7 @@
 """Models that were trained elsewhere: a posterior after the fact, and ensembles of one checkpoint."""
 
 from bacs.pretrained.fisher import with_fisher
-from bacs.pretrained.restarts import with_new_head
+from bacs.pretrained.new_head import with_new_head
 from bacs.pretrained.samples import from_samples, temperature_for
 from bacs.pretrained.short_swag import short_swag
 from bacs.pretrained.squares import squared_gradients

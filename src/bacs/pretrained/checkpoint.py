@@ -37,7 +37,7 @@ def open_checkpoint(
         raise ValueError(f"model must name what the weights in {path} belong to, such as resnet26 or package:Net")
     if model not in MODELS and ":" not in model:
         raise unknown_name("model", model, [*MODELS, "an import path package.module:Class"])
-    architecture = Architecture(model, parsed(arguments))
+    architecture = Architecture(model, parse_arguments(arguments))
     try:
         built = build(architecture, None if model in MODELS else model)
     except CheckpointError as error:
@@ -45,7 +45,7 @@ def open_checkpoint(
     return Ensemble([replace(open_weights(path, built, preprocessing), architecture=architecture)])
 
 
-def parsed(arguments: Sequence[str]) -> dict[str, object]:
+def parse_arguments(arguments: Sequence[str]) -> dict[str, object]:
     """{"depth": 20} of ["depth=20"]."""
     values: dict[str, object] = {}
     for argument in arguments:

@@ -14,9 +14,9 @@ from bacs.ensemble import Ensemble, Member
 from bacs.errors import unknown_name
 from bacs.inputs import Images, batches
 from bacs.parameters import read
-from bacs.posteriors import fisher_diag
+from bacs.posteriors import fisher_diag, posterior_scale_for
 from bacs.posteriors.fisher_diag import FisherDiag
-from bacs.pretrained.source import checked_labels, classes_of
+from bacs.pretrained.source import as_labels, count_classes
 from bacs.pretrained.squares import EXPECTATIONS, Expectation, squared_gradients
 
 MANY_CLASSES = 20
@@ -37,6 +37,9 @@ def with_fisher(
 ) -> Member:
     """The member with a diagonal Fisher posterior around its weights; its model is shared and stays as it is.
 
+    Its posterior_scale makes the default posterior_weight mean the usual pull, as of SWAG-D in training: Fisher
+    posteriors are thousands of times as wide.
+
     Args:
         images: a few thousand source images in any form `bacs.adapt` takes.
         labels: theirs, for the "empirical" Fisher, which vanishes where the model is right. Without them it is the
@@ -54,9 +57,9 @@ def with_fisher(
     Ensemble([member]).check_inputs(images, batch_size)
     # A squared gradient of 1e-10 is nothing in half precision.
     full = replace(member, model=copy.deepcopy(member.model).float()) if member.like.itemsize < 4 else member
-    classes = classes_of(full, images)
+    classes = count_classes(full, images)
     chosen = expectation or ("exact" if classes <= MANY_CLASSES else "sampled")
-    targets = None if labels is None else checked_labels(labels, len(images), classes)
+    targets = None if labels is None else as_labels(labels, len(images), classes)
     generator = torch.Generator().manual_seed(seed)
     state = fisher_diag.init(read(member.model), prior_precision=prior_precision, source_size=source_size)
     for positions, batch in batches(images, batch_size):
@@ -71,12 +74,12 @@ def with_fisher(
         on_batch(len(batch))
     rounded = {name: total.float().double() for name, total in state.sum_squares.items()}  # what a checkpoint keeps
     state = state._replace(sum_squares=rounded)
-    if message := too_little(state):
+    if message := prior_warning(state):
         warnings.warn(message, stacklevel=2)
-    return replace(member, posterior=state)
+    return replace(member, posterior=state, posterior_scale=posterior_scale_for(state))
 
 
-def too_little(state: FisherDiag) -> str | None:
+def prior_warning(state: FisherDiag) -> str | None:
     """What to say of a posterior that is mostly its prior, None if the data decide."""
     share = fisher_diag.prior_share(state)
     if share <= 0.5:

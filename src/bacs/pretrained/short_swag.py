@@ -1,6 +1,7 @@
 """`short_swag`: a few hundred more steps of training at a constant rate, for a checkpoint without a trajectory."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from bacs.ensemble import Member
 from bacs.methods.prepare import working_copy
+from bacs.posteriors import posterior_scale_for
 from bacs.pretrained import source
 from bacs.training.augment import Augmentation, Identity, take
 from bacs.training.loop import EpochLog, collects, start, train_epoch
@@ -16,7 +18,9 @@ from bacs.training.objective import TrainingObjective, cross_entropy
 from bacs.training.schedule import Constant
 from bacs.training.settings import Settings
 
-AS_THEY_ARE = Identity()
+NO_AUGMENTATION = Identity()
+COLLECT_EVERY = 10
+BATCH_SIZE = 128
 
 
 def short_swag(
@@ -25,13 +29,13 @@ def short_swag(
     labels: Tensor | np.ndarray,
     *,
     steps: int = 300,
-    collect_every: int = 10,
+    collect_every: int = COLLECT_EVERY,
     collect_from: float = 0.25,
     learning_rate: float = 0.01,
-    batch_size: int = 128,
+    batch_size: int = BATCH_SIZE,
     momentum: float = 0.9,
     weight_decay: float = 5e-4,
-    augment: Augmentation = AS_THEY_ARE,
+    augment: Augmentation = NO_AUGMENTATION,
     objective: TrainingObjective = cross_entropy,
     posterior: str = "swag_diag",
     seed: int = 0,
@@ -39,6 +43,9 @@ def short_swag(
     on_collect: Callable[[EpochLog], None] = lambda log: None,
 ) -> Member:
     """A member at the mean of a short SWAG trajectory that begins at the given one's weights; that stays as it is.
+
+    Its posterior_scale makes the default posterior_weight mean the usual pull: a short trajectory is far narrower than
+    that of a whole training.
 
     Args:
         images: source images, uint8 NHWC or what the model takes; the more of the training set, the better.
@@ -74,11 +81,13 @@ def short_swag(
             f"a posterior needs at least 2 iterates, got {kept} of steps={steps}, collect_every={collect_every}, "
             f"collect_from={collect_from:.3g}"
         )
-    pixels, targets = source.checked(member, images, labels)
+    pixels, targets = source.check_source(member, images, labels)
     ours = working_copy(member)
     state = start(ours.model, settings)
-    order = source.positions(len(targets), rounds * collect_every * batch_size, torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    order = source.draw_positions(len(targets), rounds * collect_every * batch_size, generator)
     for stretch in order.split(collect_every * batch_size):
         seen = take(pixels, stretch)
         on_collect(train_epoch(state, seen, targets[stretch], settings, ours.preprocessing, on_batch=on_batch))
-    return source.settled(ours, state.posterior, source.taken(pixels, source.REFRESH, seed))
+    done = source.move_to_mean(ours, state.posterior, source.sample_images(pixels, source.REFRESH, seed))
+    return replace(done, posterior_scale=posterior_scale_for(done.posterior))

@@ -21,14 +21,14 @@ REFRESH = 4096
 """Images from which batch-norm statistics are made anew; more change them by less than training batches do."""
 
 
-def checked(member: Member, images: Any, labels: Tensor | np.ndarray) -> tuple[Any, Tensor]:
+def check_source(member: Member, images: Any, labels: Tensor | np.ndarray) -> tuple[Any, Tensor]:
     """Images that positions can be taken from, and int64 labels, both tried on the member."""
-    images = indexable(images)
+    images = as_indexable(images)
     Ensemble([member]).check_inputs(images, batch_size=1)
-    return images, checked_labels(labels, len(images), classes_of(member, images))
+    return images, as_labels(labels, len(images), count_classes(member, images))
 
 
-def indexable(images: Any) -> Any:
+def as_indexable(images: Any) -> Any:
     """Images that positions can be taken from: a tensor, an array, or a lazy sequence that indexes like one."""
     if isinstance(images, np.ndarray):
         return torch.from_numpy(images if images.flags.writeable else images.copy())
@@ -38,18 +38,18 @@ def indexable(images: Any) -> Any:
 
 
 @torch.no_grad()
-def classes_of(member: Member, images: Images) -> int:
+def count_classes(member: Member, images: Images) -> int:
     """How many classes the member tells apart."""
     with using(member.model, SOURCE):
         return forward(member.model, member.prepare(first_batch(images))).shape[1]
 
 
-def checked_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Tensor:
-    """Int64 labels, one an image, each of a class that the model has."""
+def as_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Tensor:
+    """Int64 labels, one per image, each of a class that the model has."""
     targets = torch.as_tensor(labels)
     if targets.ndim != 1 or targets.is_floating_point() or len(targets) != count:
         raise ValueError(
-            f"labels must be whole numbers, one an image: {count} images, labels {list(targets.shape)} of "
+            f"labels must be whole numbers, one per image: {count} images, labels {list(targets.shape)} of "
             f"{targets.dtype}"
         )
     if targets.min() < 0 or targets.max() >= classes:
@@ -57,28 +57,28 @@ def checked_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Ten
     return targets.long()
 
 
-def positions(count: int, wanted: int, generator: torch.Generator) -> Tensor:
+def draw_positions(count: int, wanted: int, generator: torch.Generator) -> Tensor:
     """`wanted` positions below `count`: whole passes in random order, one after another."""
     passes = math.ceil(wanted / count)
     return torch.cat([torch.randperm(count, generator=generator) for _ in range(passes)])[:wanted]
 
 
-def some(count: int, wanted: int | None, seed: int) -> Tensor:
+def sample_positions(count: int, wanted: int | None, seed: int) -> Tensor:
     """At most `wanted` positions below `count`, at random and in order: a sorted folder begins with one class."""
     if wanted is None or wanted >= count:
         return torch.arange(count)
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))[:wanted].sort().values
 
 
-def taken(images: Any, wanted: int | None, seed: int) -> Tensor:
+def sample_images(images: Any, wanted: int | None, seed: int) -> Tensor:
     """At most `wanted` of the images, chosen at random."""
-    source = images if isinstance(images, np.ndarray) else indexable(images)
-    chosen = some(len(source), wanted, seed)
+    source = images if isinstance(images, np.ndarray) else as_indexable(images)
+    chosen = sample_positions(len(source), wanted, seed)
     # An array is indexed as it is: a memory map must not be copied whole.
     return torch.from_numpy(source[chosen.numpy()]) if isinstance(source, np.ndarray) else take(source, chosen)
 
 
-def settled(member: Member, posterior: Posterior, inputs: Tensor) -> Member:
+def move_to_mean(member: Member, posterior: Posterior, inputs: Tensor) -> Member:
     """The member at its posterior's mean, with batch-norm statistics of `inputs`, in the layout a checkpoint keeps."""
     member.model.zero_grad(set_to_none=True)
     arrange(member.model, torch.contiguous_format)

@@ -4,7 +4,7 @@ The gradient of log p(y | x) is J^T (e_y - p), with J the Jacobian of the logits
 the Fisher information of one example is the sum of (J^T u)^2 over a few directions u in logit space:
 
 labels given   u = e_y - p                         one direction: the "empirical" Fisher
-exact          u_c = sqrt(p_c) (e_c - p)           one a class: the expectation over y ~ p(y | x), no label needed
+exact          u_c = sqrt(p_c) (e_c - p)           one per class: the expectation over y ~ p(y | x), no label needed
 sampled        u = sqrt(p) s - p (sqrt(p) . s)     one, with random signs s: its covariance is that of e_y - p
 
 Drawing labels y ~ p has the same mean as `sampled`. But a network that is sure of itself then draws its own answer
@@ -45,7 +45,7 @@ def squared_gradients(
     Args:
         inputs: what the model takes; `Member.prepare` makes it.
         labels: of the examples; without them, the expectation over the model's own p(y | x) is taken.
-        expectation: `exact`, a backward pass a class, or `sampled`, a single one.
+        expectation: `exact`, one backward pass per class, or `sampled`, a single one.
         generator: of the random signs; one with seed 0 if None.
         chunk: examples whose gradients are held at a time; as many as fit into 256 MB if None.
     """
@@ -59,9 +59,9 @@ def squared_gradients(
         rows = directions(logits, labels, expectation, generator or torch.Generator().manual_seed(0))
         for part, along in zip(inputs.split(chunk), rows.split(chunk), strict=True):
             try:
-                squares = together(model, params, part, along)
+                squares = square_vectorised(model, params, part, along)
             except (RuntimeError, ValueError, NotImplementedError):  # vmap cannot run every module
-                squares = one_by_one(model, params, part, along)
+                squares = square_one_by_one(model, params, part, along)
             for name, value in squares.items():
                 total[name] += value
     return total
@@ -86,8 +86,8 @@ def directions(
     return (signed - p * signed.sum(dim=1, keepdim=True))[:, None].to(logits.dtype)
 
 
-def together(model: nn.Module, params: Params, inputs: Tensor, along: Tensor) -> Params:
-    """Squared gradients of a chunk by torch.func: one vectorised forward pass, one backward pass a direction."""
+def square_vectorised(model: nn.Module, params: Params, inputs: Tensor, along: Tensor) -> Params:
+    """Squared gradients of a chunk by torch.func: one vectorised forward pass, one backward pass per direction."""
 
     def of_example(example: Tensor, rows: Tensor) -> Params:
         pull_back = vjp(lambda weights: logits_of(functional_call(model, weights, (example[None],)))[0], params)[1]
@@ -100,7 +100,7 @@ def together(model: nn.Module, params: Params, inputs: Tensor, along: Tensor) ->
     return {name: value.sum(dim=0) for name, value in vmap(of_example)(inputs, along).items()}
 
 
-def one_by_one(model: nn.Module, params: Params, inputs: Tensor, along: Tensor) -> Params:
+def square_one_by_one(model: nn.Module, params: Params, inputs: Tensor, along: Tensor) -> Params:
     """The same by plain autograd, for modules that torch.func cannot take."""
     live = {name: p.detach().requires_grad_() for name, p in params.items()}
     total = {name: torch.zeros_like(p) for name, p in params.items()}

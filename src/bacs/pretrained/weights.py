@@ -54,7 +54,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise CheckpointError(f"{file} does not exist") from None
     except Exception as error:  # their readers raise many kinds for files that are empty, cut short or something else
-        raise CheckpointError(f"{file} cannot be read as weights: {_why(error, file)}") from error
+        raise CheckpointError(f"{file} cannot be read as weights: {_explain(error, file)}") from error
     for nest in NESTS:
         if isinstance(found, Mapping) and isinstance(found.get(nest), Mapping):
             found = found[nest]
@@ -68,7 +68,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, Tensor) and value.layout == torch.strided and value.device.type == "cpu"
 
 
-def _why(error: Exception, file: Path) -> str:
+def _explain(error: Exception, file: Path) -> str:
     """In plain words: torch's run over many lines, with colours in them and the advice to run what is in the file."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -11,8 +11,8 @@ from rich.console import Console
 from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
 from bacs.cli.progress import bars
-from bacs.cli.settings import check_accuracy_of, check_wishes, method_of, settings_of, unused
-from bacs.cli.source import batch_size_for, opened, unknown_size
+from bacs.cli.settings import check_accuracy_of, check_wishes, method_of, name_unused, settings_of
+from bacs.cli.source import batch_size_for, open_run, size_warning
 from bacs.cli.work.online import run_lasting
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare, spread
@@ -42,23 +42,23 @@ def run(w: Wishes) -> int:
     console = Console(stderr=True)
     try:
         given = settings
-        source, settings = opened(w, method, given)
+        source, settings = open_run(w, method, given)
         ensemble = source.source if isinstance(source, Stream) else source
         w = replace(w, batch_size=w.batch_size or batch_size_for(method, source))
         if isinstance(source, Stream):
             source.batch_size = w.batch_size
         check_accuracy_of(ensemble, w.accuracy)
-        for note in (unknown_size(w.run, ensemble), unused(w, method, given)):
+        for note in (size_warning(w.run, ensemble), name_unused(w, method, given)):
             if note is not None:
                 print(note, file=sys.stderr)
         if w.dry_run:
             return rehearse(w, method, ensemble)
         place = Place(w.engine, threads=w.threads or 1, address=w.address, device=w.device or "cpu")
         with place.connect(), bars(console) as progress:
-            found = read(w, ensemble, progress)
+            found = read_pictures(w, ensemble, progress)
             truth = None if w.labels is None else truth_of(w.labels, found, ensemble)
-            outcome = predicted(w, place, source, found, method, settings, progress)
-        table = tabulated(w, outcome, found, ensemble)
+            outcome = predict_both(w, place, source, found, method, settings, progress)
+        table = make_table(w, outcome, found, ensemble)
         scores = None if truth is None else truth.scores(outcome.before, outcome.after)
         # Both or neither: a second try finds nothing in its way.
         with stage(w.out, table.columns(probabilities=w.probabilities), overwrite=w.overwrite):
@@ -73,7 +73,7 @@ def run(w: Wishes) -> int:
     return INCOMPLETE if found.failures else 0
 
 
-def read(w: Wishes, ensemble: Ensemble, progress: Any) -> Pictures:
+def read_pictures(w: Wishes, ensemble: Ensemble, progress: Any) -> Pictures:
     """The user's images, at the size of each member."""
     step = progress.step("reading pictures")
     return pictures(
@@ -89,7 +89,7 @@ def truth_of(labels: str, found: Pictures, ensemble: Ensemble) -> Truth:
     return read_truth(labels, found, ensemble.class_names, classes_of(ensemble.members[0].model))
 
 
-def predicted(
+def predict_both(
     w: Wishes,
     place: Place,
     source: Ensemble | Stream,
@@ -121,7 +121,7 @@ def predicted(
     return Comparison(before, join(parts), source)
 
 
-def tabulated(w: Wishes, outcome: Comparison, found: Pictures, ensemble: Ensemble) -> Table:
+def make_table(w: Wishes, outcome: Comparison, found: Pictures, ensemble: Ensemble) -> Table:
     return tabulate(
         outcome.after,
         before=outcome.before,
@@ -172,11 +172,11 @@ def tell(
     print("\n".join([*(f"  {reason}" for reason in reasons), *lines(summary, table, found)]))
     if scores is not None:
         for when in ("before", "after"):
-            print(f"{when:<6} by {scores['images']} labels: {spoken(scores[when])}")
+            print(f"{when:<6} by {scores['images']} labels: {spell_scores(scores[when])}")
     print(f"table: {w.out}" + ("" if w.save is None else f"\nadapted: {w.save}"))
 
 
-def spoken(scores: dict[str, float]) -> str:
+def spell_scores(scores: dict[str, float]) -> str:
     return f"accuracy {100 * scores['accuracy']:.1f} %, NLL {scores['nll']:.3f}, ECE {scores['ece']:.3f}"
 
 

@@ -19,7 +19,7 @@ from bacs.cli.adapt import Wishes
 from bacs.cli.progress import bars
 from bacs.cli.settings import check_accuracy_of
 from bacs.cli.signals import Signals
-from bacs.cli.source import batch_size_for, opened
+from bacs.cli.source import batch_size_for, open_run
 from bacs.data.arrivals import Arrivals, check_pictures, followed_names, listed_names, read_names
 from bacs.data.picture_batches import PictureBatch, check_fits, picture_batches
 from bacs.drivers import kept
@@ -38,16 +38,16 @@ RECENT = 512
 def run_lasting(w: Wishes, method: str, settings: Settings) -> int:
     """The exit code."""
     assert w.state is not None
-    names = names_there(w)
+    names = list_names(w)
     with kept.owned(w.state), Signals() as signals:
-        source, settings = opened(w, method, settings)
+        source, settings = open_run(w, method, settings)
         assert isinstance(source, Stream)
         check_accuracy_of(source.source, w.accuracy)
         check_fits([member.preprocessing for member in source.source.members])
         w = replace(w, batch_size=w.batch_size or batch_size_for(method, source))
         if w.dry_run:
             return rehearse(w, method, source)
-        running = begun(w, source, settings)
+        running = resume_or_begin(w, source, settings)
         before = running.beside["rows"]
         with GrowingTable(w.out, running.beside["bytes"]) as table:
             predict_all(w, running, table, names, signals)
@@ -59,7 +59,7 @@ def run_lasting(w: Wishes, method: str, settings: Settings) -> int:
     return INCOMPLETE if skipped else 0
 
 
-def names_there(w: Wishes) -> Iterator[str] | None:
+def list_names(w: Wishes) -> Iterator[str] | None:
     """The paths of pictures that are there already; None if they are still to come."""
     if w.images == ("-",):
         return None
@@ -70,7 +70,7 @@ def names_there(w: Wishes) -> Iterator[str] | None:
     return None if w.follow else listed_names(w.images)
 
 
-def begun(w: Wishes, source: Stream, settings: Settings) -> Stream:
+def resume_or_begin(w: Wishes, source: Stream, settings: Settings) -> Stream:
     """The stream that the state has, else from its start, which is saved at once: so a closed disk is said early."""
     assert w.state is not None
     asked = asked_for(w, settings)
@@ -122,14 +122,14 @@ def predict_all(w: Wishes, running: Stream, table: GrowingTable, names: Iterator
         for count, batch in enumerate(picture_batches(pictures, *fits, batch_size=w.batch_size, ends=not w.follow), 1):
             if signals.stopped() and not w.follow:  # cut short, the batch would not be that of a whole run
                 break
-            take(w, running, table, batch)
+            predict_batch(w, running, table, batch)
             step(len(batch.index), None)
             if count % w.save_every == 0:
                 save(w.state, running, table, arrivals)
     save(w.state, running, table, arrivals)
 
 
-def take(w: Wishes, running: Stream, table: GrowingTable, batch: PictureBatch) -> None:
+def predict_batch(w: Wishes, running: Stream, table: GrowingTable, batch: PictureBatch) -> None:
     """Predicts and adapts to one batch, and writes its rows; the state learns of it when it is saved."""
     beside = running.beside
     for path, reason in batch.failures:

@@ -16,45 +16,35 @@ from bacs.errors import RunError
 from bacs.files import check_writable
 from bacs.metrics import accuracy
 from bacs.models import classes_of
-from bacs.posteriors import kind_of, posterior_weight_for, precision_quantiles
+from bacs.posteriors import kind_of, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
 from bacs.pretrained import source
-from bacs.pretrained.fisher import too_little
-from bacs.pretrained.make import Plan, chosen, make, work
+from bacs.pretrained.fisher import prior_warning
+from bacs.pretrained.make import Plan, count_images, kind_for, make
 
 SCORED = 1000  # source images on which each member is tried in the end
 
 
-def seen_at(size: int | None) -> dict[str, Any]:
+def size_arguments(size: int | None) -> dict[str, Any]:
     """How later pictures are to be brought to the size at which the posterior was made: as the folder's are."""
     return {"size": (size, size), "crop": CENTRAL_CROP, "interpolation": "bicubic"} if size is not None else {}
 
 
 def check_used(members: list[Member], plan: Plan) -> None:
-    """Raises for wishes that nothing would come of, since a posterior that is there is kept."""
-    kinds = {chosen(member, plan) for member in members}
-    what = "the checkpoint has a posterior, which is kept" if kinds == {"own"} else "kind swag has none"
-    hint = "; --kind fisher makes a new one"
-    if "fisher" not in kinds:
-        for name, plain in (("expectation", None), ("prior_precision", 1.0)):
-            if getattr(plan, name) != plain:
-                raise ValueError(f"{name} must be left out: {what}{hint}")
-    if kinds == {"own"} and plan.way != "restarts" and plan.images is not None:
-        raise ValueError(f"images must be left out: {what}{hint}, --kind swag too")
+    """Raises for wishes that nothing would come of, since a posterior that is there is kept, or nothing is trained."""
+    kinds = {kind_for(member, plan) for member in members}
+    if kinds == {"own"} and plan.members_from != "heads" and plan.images is not None:
+        raise ValueError(
+            "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher or swag makes one"
+        )
+    trained = {"steps": "swag" in kinds or plan.members_from == "heads", "learning_rate": "swag" in kinds}
+    for name, is_used in trained.items():
+        if getattr(plan, name) is not None and not is_used:
+            hint = "" if name == "learning_rate" else ", --members-from heads too"
+            raise ValueError(f"{name} must be left out: nothing is trained with it; --kind swag trains{hint}")
 
 
-def one_way(ways: dict[str, bool], members: int) -> str | None:
-    """The way that was asked for to make several members of one."""
-    chosen = [way for way, asked in ways.items() if asked]
-    options = ", ".join(f"--from-{way}" for way in ways)
-    if len(chosen) > 1:
-        raise ValueError(f"only one of {options} can be used, got {len(chosen)}")
-    if members > 1 and not chosen:
-        raise ValueError(f"members must be 1 without one of {options}, got {members}")
-    return chosen[0] if chosen else None
-
-
-def check_out(out: Path) -> None:
+def check_new_folder(out: Path) -> None:
     """Raises before any work is done if the ensemble could not go there."""
     if (out / files.MANIFEST).exists():
         raise RunError(f"{out} holds a saved {files.read_manifest(out)['kind']} already; choose a new folder")
@@ -65,7 +55,7 @@ def check_out(out: Path) -> None:
 
 def check_data(members: list[Member], source_set: ImageSet) -> None:
     """Raises for images and labels that do not fit a member, before any other member is made."""
-    few = source.taken(source_set.images, 2, 0)
+    few = source.sample_images(source_set.images, 2, 0)
     for member in members:
         Ensemble([member]).check_inputs(few, 2)
         classes = classes_of(member.model)
@@ -82,13 +72,13 @@ def make_all(
     """The new members, and what there is to say of each."""
     columns = TextColumn("source images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     done, about = [], []
-    scored = source.taken(source_set.images, SCORED, plan.seed)
+    scored = source.sample_images(source_set.images, SCORED, plan.seed)
     labels = source_set.labels
     if labels is not None:
-        labels = labels[source.some(len(source_set), SCORED, plan.seed).numpy()]
+        labels = labels[source.sample_positions(len(source_set), SCORED, plan.seed).numpy()]
     with Progress(*columns, console=console) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said below, for every member in its own words
-        task = progress.add_task("", total=sum(work(member, source_set, plan) for member in members))
+        task = progress.add_task("", total=sum(count_images(member, source_set, plan) for member in members))
         for number, member in enumerate(members):
             made, notes = make(member, source_set, plan, number, lambda count: progress.advance(task, count))
             for each in made:
@@ -96,8 +86,9 @@ def make_all(
                 if labels is not None:
                     rows = Ensemble([each]).predict(scored)
                     right = accuracy(rows, labels)
-                    guess = guessing(right, *rows.shape)
-                about.append({"member": len(about), "source_accuracy": right, "guessing": guess} | notes | scale(each))
+                    guess = guessing_warning(right, *rows.shape)
+                scores = {"member": len(about), "source_accuracy": right, "guessing": guess}
+                about.append(scores | notes | describe_posterior(each))
             done += made
     for entry in about:
         for said in filter(None, (entry["guessing"], entry.get("warning"))):
@@ -105,7 +96,7 @@ def make_all(
     return done, about
 
 
-def guessing(right: float, images: int, classes: int) -> str | None:
+def guessing_warning(right: float, images: int, classes: int) -> str | None:
     """What to say of a member that is right no more often than chance, give or take two deviations of it."""
     chance = 1 / classes
     if right > chance + 2 * math.sqrt(chance * (1 - chance) / images):
@@ -116,20 +107,20 @@ def guessing(right: float, images: int, classes: int) -> str | None:
     )
 
 
-def scale(member: Member) -> dict[str, Any]:
-    """How wide a member's posterior is, and the posterior_weight at which adaptation feels it."""
+def describe_posterior(member: Member) -> dict[str, Any]:
+    """How wide a member's posterior is, and what posterior_weight is relative to."""
     state = member.posterior
     values: dict[str, Any] = {
         "kind": kind_of(state),
         "precision": precision_quantiles(state)._asdict(),
-        "posterior_weight": posterior_weight_for(state),
+        "posterior_scale": member.posterior_scale,
     }
     if isinstance(state, FisherDiag):
-        values |= {"prior_share": prior_share(state), "warning": too_little(state)}
+        values |= {"prior_share": prior_share(state), "warning": prior_warning(state)}
     return values
 
 
-def described(entry: dict[str, Any]) -> str:
+def format_member(entry: dict[str, Any]) -> str:
     """One line of a member."""
     low, median, high = entry["precision"].values()
     parts = [f"member {entry['member']}  {entry['kind']}  precision {low:.3g} / {median:.3g} / {high:.3g}"]
@@ -137,5 +128,5 @@ def described(entry: dict[str, Any]) -> str:
         parts.append(f"source accuracy {entry['source_accuracy']:.3f}")
     if "temperature" in entry:
         parts.append(f"temperature {entry['temperature']:.3g}")
-    parts.append(f"posterior_weight for the usual pull {entry['posterior_weight']:.3g}")
+    parts.append(f"scale {entry['posterior_scale']:.3g}")
     return "  ".join(parts)

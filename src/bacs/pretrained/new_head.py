@@ -19,7 +19,7 @@ from bacs.pretrained import source
 from bacs.training.augment import Augmentation, Identity
 from bacs.training.objective import TrainingObjective, cross_entropy
 
-AS_THEY_ARE = Identity()
+NO_AUGMENTATION = Identity()
 
 
 def with_new_head(
@@ -33,7 +33,7 @@ def with_new_head(
     batch_size: int = 128,
     momentum: float = 0.9,
     weight_decay: float = 5e-4,
-    augment: Augmentation = AS_THEY_ARE,
+    augment: Augmentation = NO_AUGMENTATION,
     objective: TrainingObjective = cross_entropy,
     seed: int = 0,
     on_batch: Callable[[int], None] = lambda count: None,
@@ -49,7 +49,7 @@ def with_new_head(
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    pixels, targets = source.checked(member, images, labels)
+    pixels, targets = source.check_source(member, images, labels)
     home = copied(member, None)
     ours = working_copy(home)
     layer = find_head(ours.model, head)
@@ -60,7 +60,7 @@ def with_new_head(
     layer.requires_grad_(True)
     optimizer = torch.optim.SGD(layer.parameters(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(seed)
-    order = source.positions(len(targets), steps * batch_size, generator)
+    order = source.draw_positions(len(targets), steps * batch_size, generator)
     uniforms = torch.rand(len(order), augment.draws, generator=generator)
     with using(ours.model, SOURCE):
         for step, (chosen, draws) in enumerate(zip(order.split(batch_size), uniforms.split(batch_size), strict=True)):

@@ -1,5 +1,7 @@
 """Members by new last layers."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -8,7 +10,7 @@ import bacs
 from bacs.parameters import read
 from bacs.posteriors import flat
 from bacs.pretrained import with_new_head
-from bacs.pretrained.restarts import find_head
+from bacs.pretrained.new_head import find_head
 
 
 def head_name(model):
@@ -28,7 +30,8 @@ def test_only_the_last_layer_changes_and_it_learns_again(untouched, source):
 
 
 def test_the_posterior_moves_to_the_new_weights(untouched, source):
-    done = with_new_head(untouched, *source, steps=2, batch_size=16)
+    done = with_new_head(replace(untouched, posterior_scale=30.0), *source, steps=2, batch_size=16)
+    assert done.posterior_scale == 30.0
     assert all(torch.equal(p, done.posterior.mean[name]) for name, p in done.model.named_parameters())
 
 
