@@ -37,8 +37,8 @@ from bacs.parameters import read as read_parameters
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
 from bacs.predictions.labels import read_truth
 from bacs.pretrained.weights import open_weights
-from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
+from bacs.report.contents import chapter
 from bacs.report.page import facts
 from bacs.report.records import read as read_sweep
 from bacs.serve.state import State

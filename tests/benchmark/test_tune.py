@@ -15,7 +15,7 @@ from bacs.corruptions import VALIDATION
 from bacs.engine import Place
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
-from bacs.report.heat_map import heat_map
+from bacs.report.choice_figures import heat_map
 
 LEAST = {"data": "cifar10-c", "grid": {"learning_rate": [0.1, 0.2, 0.3], "posterior_weight": [1.0, 2.0]}}
 

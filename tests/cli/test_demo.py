@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 import bacs
@@ -49,6 +50,15 @@ def test_the_demo_trains_adapts_prints_and_draws(small, tmp_path, capsys, monkey
     again = json.loads(capsys.readouterr().out)
     assert (tmp_path / "bacs-demo" / "ensemble" / "member-0" / "bacs.json").stat().st_mtime_ns == before
     assert again == [record for record in records if record["shift"] != "clean"]
+
+
+def test_picture_strip_colours_captions_by_truth(tmp_path):
+    pictures = np.zeros((3, 8, 8, 1), np.uint8)
+    figure = demo.picture_strip({"fog": pictures}, [["a", "b", "c"]], np.array([[True, False, True]]))
+    assert isinstance(figure, Figure)
+    colours = [axes.xaxis.label.get_color() for axes in figure.axes]
+    assert colours[0] == colours[2] != colours[1]
+    figure.savefig(tmp_path / "strip.png")
 
 
 def test_an_unknown_shift_is_named_before_any_work(tmp_path, capsys, monkeypatch):

@@ -9,11 +9,9 @@ import pytest
 from rich.console import Console
 
 from bacs.metrics import SCORES
-from bacs.report.chapter import chapter
-from bacs.report.comma_separated import comma_separated
 from bacs.report.comparison import comparisons
-from bacs.report.latex import escaped, latex
-from bacs.report.markdown import markdown
+from bacs.report.contents import chapter
+from bacs.report.formats import comma_separated, escape_latex, latex, markdown
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 from bacs.report.terminal import fitted, on_terminal, stack
 from sweep_records import make_records
@@ -49,13 +47,13 @@ def test_comma_separated_values_are_the_numbers_in_full():
 
 
 def test_latex_escapes_all_that_is_special():
-    assert escaped(r"a_b & 5 % #1 $x$ {y} \z ^ ~ <>") == (
+    assert escape_latex(r"a_b & 5 % #1 $x$ {y} \z ^ ~ <>") == (
         r"a\_b \& 5 \% \#1 \$x\$ \{y\} \textbackslash{}z \textasciicircum{} \textasciitilde{} "
         r"\textless{}\textgreater{}"
     )
-    assert escaped("1 ± 2 → ∞ × −3 – √ Δ").isascii()
-    assert escaped("Acc ↑ NLL ↓") == r"Acc $\uparrow$ NLL $\downarrow$"
-    assert escaped("数") == "[?]"
+    assert escape_latex("1 ± 2 → ∞ × −3 – √ Δ").isascii()
+    assert escape_latex("Acc ↑ NLL ↓") == r"Acc $\uparrow$ NLL $\downarrow$"
+    assert escape_latex("数") == "[?]"
 
 
 def tables_of_a_sweep():

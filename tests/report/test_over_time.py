@@ -6,11 +6,11 @@ import pytest
 from bacs.corruptions import TEST
 from bacs.errors import RunError
 from bacs.report import over_time
-from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
-from bacs.report.latex import latex
+from bacs.report.contents import chapter
+from bacs.report.figure_style import inline_svg
+from bacs.report.formats import latex
 from bacs.report.records import read
-from bacs.report.svg import inline_svg
 from bacs.report.write import write
 from sweep_records import make_record, make_stream_record, write_sweep
 

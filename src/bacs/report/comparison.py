@@ -15,9 +15,8 @@ from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import used
-from bacs.report.names import counted
+from bacs.report.names import KINDS, counted, slug
 from bacs.report.records import Record
-from bacs.report.rows import KINDS
 
 CORRUPTIONS = (*TEST, *VALIDATION)
 
@@ -118,6 +117,12 @@ class Comparison:
         return Comparison(self.data, self.protocol, entries, shifts)
 
 
+def stem(comparison: Comparison) -> str:
+    """What the names of its files begin with."""
+    parts = [comparison.data, "published" if comparison.published else "", comparison.protocol]
+    return "-".join(slug(part) for part in parts if part)
+
+
 def comparisons(records: Sequence[Record]) -> list[Comparison]:
     """One comparison for each data set, in alphabetical order, and protocol, in that of the catalogue."""
     groups: dict[tuple[str, bool, str], list[Record]] = {}
@@ -158,7 +163,7 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
         by_shift = variants.setdefault(_variant(record), {})
         by_shift[record["shift"]] = (*by_shift.get(record["shift"], ()), record)
     ordered = sorted(variants, key=_rank)
-    kinds = KINDS if any(len(record["members"]) > 1 for record in records) else KINDS[:1]
+    kinds = KINDS if any(len(record["members"]) > 1 for record in records) else ["single"]
     entries = [
         Entry(_label(variant, ordered, kind), variant, kind, variants[variant]) for kind in kinds for variant in ordered
     ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bacs.report.comparison import Comparison, Entry, Shift, spelt
-from bacs.report.figures import assign, colour
+from bacs.report.figure_style import assign, colour
 from bacs.report.names import of_data
 from bacs.report.records import Record
 from bacs.report.tables import Cell, Column, Line, Table

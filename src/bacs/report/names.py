@@ -1,5 +1,7 @@
-"""What data sets and corruptions are called where people read."""
+"""What rows, data sets and corruptions are called where people read."""
 
+KINDS = {"single": "single models", "ensemble": "ensembles"}
+"""The two kinds of row: scores of members alone, and of their mean."""
 DATA = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",

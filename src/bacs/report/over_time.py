@@ -8,9 +8,9 @@ import numpy as np
 
 from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
-from bacs.report.comparison import Comparison, Entry, Shift
+from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.decisions import decisions, mark_decisions
-from bacs.report.figures import (
+from bacs.report.figure_style import (
     DASHES,
     INK,
     MARKERS,
@@ -23,7 +23,6 @@ from bacs.report.figures import (
     text_of,
 )
 from bacs.report.names import counted, of_corruption, of_data, slug
-from bacs.report.summary import stem
 from bacs.report.tables import Column, Line, Table, cell_of
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, label_of
-from bacs.report.chapter import Chapter
-from bacs.report.figures import colour
+from bacs.report.contents import Chapter
+from bacs.report.figure_style import colour
 from bacs.report.names import counted
 from bacs.report.records import Sweep, images_per_shift
 from bacs.report.tables import Column, Table

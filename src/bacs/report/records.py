@@ -10,7 +10,7 @@ from bacs.benchmark.recipe import checked, restore
 from bacs.errors import RecipeError, RunError
 from bacs.json_files import SEAL, is_sealed, read_json
 from bacs.metrics import SCORES
-from bacs.report.rows import KINDS
+from bacs.report.names import KINDS
 from bacs.schema import Count, Positive, mismatch
 
 Record = dict[str, Any]

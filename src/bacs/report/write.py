@@ -6,17 +6,13 @@ from pathlib import Path
 
 from bacs.checkpoints import replace
 from bacs.errors import RunError
-from bacs.report.chapter import Chapter, chapter
-from bacs.report.comma_separated import comma_separated
 from bacs.report.comparison import comparisons
-from bacs.report.latex import latex
-from bacs.report.markdown import markdown
+from bacs.report.contents import Chapter, chapter
+from bacs.report.figure_style import inline_svg, png_file, svg_file
+from bacs.report.formats import FORMATS, comma_separated, markdown
 from bacs.report.names import slug
 from bacs.report.page import Section, page
 from bacs.report.records import Sweep
-from bacs.report.svg import inline_svg, png_file, svg_file
-
-FORMATS = {"md": markdown, "tex": latex, "csv": comma_separated}
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 import json as json_format
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -16,11 +17,15 @@ from bacs.checkpoints import replace
 from bacs.corruptions import corrupt
 from bacs.errors import RunError
 from bacs.methods.catalogue import label_of
-from bacs.report import figures
+from bacs.report.calibration import reliability_diagram, risk_coverage_plot
+from bacs.report.figure_style import new_figure
 from bacs.report.rows import table
 from bacs.report.terminal import terminal_table
 from bacs.training.recipe import Recipe
 from bacs.training.run import train
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SEVERITY = 5
 # The paper's, but for smaller batches: 2,000 images would make only 16 steps of 128.
@@ -129,9 +134,9 @@ def draw(records: list[dict[str, Any]], out: Path) -> list[Path]:
     examples = np.array([np.flatnonzero(labels == number)[3] for number in range(len(test.classes))])
     after = {r["shift"]: np.array(r["predictions"])[examples] for r in records if r["method"] == "auto"}
     drawn = {
-        "reliability.png": figures.reliability_diagram(reliability, methods),
-        "risk-coverage.png": figures.risk_coverage_plot(risk, methods),
-        "pictures.png": figures.picture_strip(
+        "reliability.png": reliability_diagram(reliability, methods),
+        "risk-coverage.png": risk_coverage_plot(risk, methods),
+        "pictures.png": picture_strip(
             {shift: shifted(images, shift)[examples] for shift in after},
             [[test.classes[number] for number in predicted] for predicted in after.values()],
             np.stack([predicted == labels[examples] for predicted in after.values()]),
@@ -140,6 +145,26 @@ def draw(records: list[dict[str, Any]], out: Path) -> list[Path]:
     for name, figure in drawn.items():
         figure.savefig(out / name, dpi=130)
     return [out / name for name in drawn]
+
+
+def picture_strip(rows: Mapping[str, np.ndarray], captions: Sequence[Sequence[str]], right: np.ndarray) -> "Figure":
+    """Example pictures, one row a shift, each with the caption below it, green where it is right.
+
+    `rows`: shift -> uint8 [pictures, height, width, channels]; `captions` and `right` are by row and picture.
+    """
+    count = len(next(iter(rows.values())))
+    figure = new_figure(figsize=(1.25 * count, 1.55 * len(rows)))
+    grid = figure.subplots(len(rows), count, squeeze=False)
+    for i, (name, pictures) in enumerate(rows.items()):
+        for j, picture in enumerate(pictures):
+            axes = grid[i][j]
+            axes.imshow(picture.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+            axes.set_xlabel(captions[i][j], fontsize=8, color="#00704f" if right[i][j] else "#b3261e", labelpad=2)
+        grid[i][0].set_ylabel(name.replace("_", " "), fontsize=8)
+    return figure
 
 
 def closing(records: list[dict[str, Any]], out: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bacs.report.chapter import Chapter
+from bacs.report.contents import Chapter
 from bacs.report.records import Sweep
 from bacs.report.terminal import fitted, on_terminal
 from bacs.report.write import Report

@@ -11,8 +11,8 @@ from bacs.cli.sweep import say
 from bacs.errors import BacsError
 from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
+from bacs.report.choice_figures import heat_map
 from bacs.report.comparison import spelt
-from bacs.report.heat_map import heat_map
 from bacs.report.tables import Cell, Column, Line, Table
 from bacs.report.terminal import on_terminal
 

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bacs.metrics import SCORES
-from bacs.report import baseline, breakdown, curves, figures, gain_plots, over_time, paper, plots
-from bacs.report.comparison import Comparison
+from bacs.report import calibration, corruption_tables, gain_figures, gains, over_time, paper, score_figures
+from bacs.report.comparison import Comparison, stem
 from bacs.report.decisions import decisions_table
-from bacs.report.differences import differences_table
+from bacs.report.main_table import settings_table, summary_table
 from bacs.report.names import counted, of_data
-from bacs.report.notes import settings_table
-from bacs.report.summary import paper_table, stem, summary_table
 from bacs.report.tables import Table
 
 if TYPE_CHECKING:
@@ -72,10 +70,10 @@ def chapter(comparison: Comparison) -> Chapter:
         _over_time(comparison),
         _decisions(comparison),
         _gains(comparison),
-        Part("Differences", _present(differences_table(comparison))),
+        Part("Differences", _present(gains.differences_table(comparison))),
         _by_corruption(comparison),
         _by_severity(comparison),
-        Part("Mean corruption error", _present(breakdown.mce_table(comparison))),
+        Part("Mean corruption error", _present(corruption_tables.mce_table(comparison))),
         _calibration(comparison),
         Part("Settings", (settings_table(comparison, f"{stem(comparison)}-settings"),), folded=True),
     )
@@ -89,7 +87,7 @@ def _like_the_paper(comparison: Comparison) -> list[Table]:
     for severities in {table.severities for table in paper.tables() if table.data == comparison.data}:
         if severities and set(severities) < set(comparison.severities):
             part = comparison.at(severities)
-            if part.common and paper_table(part):
+            if part.common and paper.paper_table(part):
                 name = f"{stem(comparison)}-severity-{'-'.join(map(str, severities))}"
                 found.append(summary_table(part)._replace(name=name))
     return found
@@ -103,7 +101,7 @@ def _scatter(comparison: Comparison) -> tuple[Picture, ...]:
         "The best place is the lower right."
     )
     name = f"{stem(comparison)}-accuracy-nll"
-    return (Picture(name, caption, lambda: plots.accuracy_against_nll(comparison)),)
+    return (Picture(name, caption, lambda: score_figures.accuracy_against_nll(comparison)),)
 
 
 def _over_time(comparison: Comparison) -> Part:
@@ -128,46 +126,46 @@ def _decisions(comparison: Comparison) -> Part:
 
 
 def _gains(comparison: Comparison) -> Part:
-    base = baseline.baseline(comparison.entries)
+    base = gains.baseline(comparison.entries)
     heading = f"Gains over {base.label}"
-    if not baseline.has_gains(comparison):
+    if not gains.has_gains(comparison):
         return Part(heading)
     pictures = tuple(
         Picture(
             f"{stem(comparison)}-gains-{name}",
             f"{score.label} of each row minus that of {base.label}; {score.direction}.",
-            _later(gain_plots.gains_plot, comparison, name),
+            _later(gain_figures.gains_plot, comparison, name),
             wide=False,
         )
         for name, score in SCORES.items()
     )
-    note = f"{baseline.interval_note(comparison)} {gain_plots.HOW_TO_READ}"
-    return Part(heading, (), pictures, (baseline.gains_table(comparison),), note=note)
+    note = f"{gains.interval_note(comparison)} {gain_figures.HOW_TO_READ}"
+    return Part(heading, (), pictures, (gains.gains_table(comparison),), note=note)
 
 
 def _by_corruption(comparison: Comparison) -> Part:
-    tables = tuple(breakdown.corruption_tables(comparison))
-    if len(comparison.corruptions) < 2 or not baseline.has_gains(comparison):
+    tables = tuple(corruption_tables.corruption_tables(comparison))
+    if len(comparison.corruptions) < 2 or not gains.has_gains(comparison):
         return Part("By corruption", tables, folded=bool(tables))
-    base = baseline.baseline(comparison.entries)
+    base = gains.baseline(comparison.entries)
     pictures = tuple(
         Picture(
             f"{stem(comparison)}-by-corruption-{kind}-{name}",
             f"{SCORES[name].label} of {spoken} minus that of {base.label}, whose own stands at the right; "
             f"{SCORES[name].direction}.",
-            _later(gain_plots.corruption_plot, comparison, kind, name),
+            _later(gain_figures.corruption_plot, comparison, kind, name),
             wide=False,
         )
-        for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
-        for name in breakdown.BY_CORRUPTION
+        for kind, spoken in reversed(corruption_tables.spoken_kinds(comparison))
+        for name in corruption_tables.BY_CORRUPTION
     )
     over = "" if len(comparison.severities) == 1 else "Means over severities. "
     lacking = "" if comparison.common == comparison.shifts else " Shifts that a row lacks are left out."
-    return Part("By corruption", tables, pictures, folded=True, note=f"{over}{gain_plots.HOW_TO_READ}{lacking}")
+    return Part("By corruption", tables, pictures, folded=True, note=f"{over}{gain_figures.HOW_TO_READ}{lacking}")
 
 
 def _by_severity(comparison: Comparison) -> Part:
-    table = breakdown.severity_table(comparison)
+    table = corruption_tables.severity_table(comparison)
     if table is None:
         return Part("By severity")
     pictures = tuple(
@@ -175,27 +173,27 @@ def _by_severity(comparison: Comparison) -> Part:
             f"{stem(comparison)}-by-severity-{kind}",
             f"Spread over {counted(len(comparison.corruptions), 'corruption')} at each severity, {spoken}: boxes from "
             "25 to 75 %, a line at the median, a white dot at the mean, whiskers to the minimum and the maximum.",
-            _later(plots.severity_boxes, comparison, kind),
+            _later(score_figures.severity_boxes, comparison, kind),
         )
-        for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
+        for kind, spoken in reversed(corruption_tables.spoken_kinds(comparison))
     )
-    return Part("By severity", (table,), pictures, tuple(breakdown.spread_tables(comparison)))
+    return Part("By severity", (table,), pictures, tuple(corruption_tables.spread_tables(comparison)))
 
 
 def _calibration(comparison: Comparison) -> Part:
     methods = {entry.label: entry.method for entry in comparison.entries}
     pictures = []
-    reliability, risk = curves.reliability_curves(comparison), curves.risk_curves(comparison)
+    reliability, risk = calibration.reliability_curves(comparison), calibration.risk_curves(comparison)
     over = f", mean over {counted(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
     if reliability:
         caption = f"Accuracy against confidence in bins of equal count{over}. Below the diagonal: too sure of itself."
-        draw = _later(figures.reliability_diagram, reliability, methods)
+        draw = _later(calibration.reliability_diagram, reliability, methods)
         pictures.append(Picture(f"{stem(comparison)}-reliability", caption, draw, wide=False))
     if risk:
         caption = f"Error among the most confident share of predictions{over}. Lower is better."
-        draw = _later(figures.risk_coverage_plot, risk, methods)
+        draw = _later(calibration.risk_coverage_plot, risk, methods)
         pictures.append(Picture(f"{stem(comparison)}-risk-coverage", caption, draw, wide=False))
-    numbers = (*_present(curves.reliability_table(comparison)), *_present(curves.risk_table(comparison)))
+    numbers = (*_present(calibration.reliability_table(comparison)), *_present(calibration.risk_table(comparison)))
     return Part("Calibration and abstention", (), tuple(pictures), numbers)
 
 

@@ -5,22 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from bacs.metrics import ALEXNET_ERROR, MCE, SCORES, mce
-from bacs.report.comparison import Comparison, Entry, Shift
-from bacs.report.names import counted, of_corruption, of_data
-from bacs.report.notes import coverage_notes
-from bacs.report.summary import paper_table, stem
+from bacs.report.comparison import Comparison, Entry, Shift, stem
+from bacs.report.main_table import coverage_notes
+from bacs.report.names import KINDS, counted, of_corruption, of_data
+from bacs.report.paper import paper_table
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cell_of, cells_of
 
 BY_CORRUPTION = ("accuracy", "nll")
-KINDS = {"single": "single models", "ensemble": "ensembles"}
+SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
 
 
 def spoken_kinds(comparison: Comparison) -> list[tuple[str, str]]:
     """The kinds of row that there are, each with its word."""
     return [(kind, KINDS[kind]) for kind in comparison.kinds]
-
-
-SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
 
 
 def corruption_tables(comparison: Comparison) -> list[Table]:

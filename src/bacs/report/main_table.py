@@ -1,13 +1,66 @@
-"""What a reader must know to read a table, made from the records: origin, coverage, precision, other settings."""
+"""The table of a comparison: a row for each method, alone and as ensemble, the paper's figures beside ours.
+
+Its notes say what a reader must know of the records: origin, coverage, precision. A second table has the settings.
+"""
 
 import json
 from collections.abc import Sequence
 
-from bacs.report import paper
-from bacs.report.comparison import Comparison, spelt
+import numpy as np
+
+from bacs.benchmark.cell import parts
+from bacs.metrics import SCORES
+from bacs.report.comparison import Comparison, Entry, spelt, stem
 from bacs.report.names import counted, of_corruption, of_data
+from bacs.report.paper import PaperTable, paper_notes, paper_table
 from bacs.report.records import images_per_shift
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table
+from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cells_of
+
+
+def summary_table(comparison: Comparison) -> Table:
+    """Mean scores over the shifts that all rows have."""
+    shifts = comparison.common
+    beside = paper_table(comparison)
+    cells = []
+    for name, score in SCORES.items():
+        values = [entry.mean(shifts, name) if shifts else np.nan for entry in comparison.entries]
+        cells.append(cells_of(score, values))
+    groups = ("here", "paper") if beside else ("",)
+    columns = [Column(score.label, group, score=score) for group in groups for score in SCORES.values()]
+    lines = [
+        Line(entry.label, (*own, *(_printed_in(beside, entry) if beside else ())), entry.method, entry.kind)
+        for entry, own in zip(comparison.entries, zip(*cells, strict=True), strict=True)
+    ]
+    notes = [origin_note(comparison), *coverage_notes(comparison), *precision_note(comparison)]
+    if beside:
+        notes += paper_notes(comparison, beside)
+    return Table(stem(comparison), title(comparison), "Method", tuple(columns), tuple(lines), tuple(notes))
+
+
+def title(comparison: Comparison) -> str:
+    """Data, protocol, and what the means are over."""
+    name = f"{of_data(comparison.data)}, {comparison.protocol}"
+    if comparison.sequence:
+        return f"{name}, {_in_a_row(comparison)}"
+    corrupted = [shift for shift in comparison.common if shift.corruption]
+    if not corrupted:
+        number = len(comparison.common)
+        return name if number == 1 else f"{name}, mean over {counted(number, 'shift')}"
+    severities = comparison.severities
+    over = counted(len(comparison.corruptions), "corruption")
+    if len(severities) == 1:
+        return f"{name}, mean over {over} at severity {severities[0]}"
+    whole = len(comparison.corruptions) * len(severities) == len(corrupted)
+    return f"{name}, mean over {over} {'×' if whole else 'and'} {len(severities)} severities"
+
+
+def _in_a_row(comparison: Comparison) -> str:
+    """What follows each other in a stream."""
+    corruptions = counted(len({parts(name)[1] for name in comparison.sequence}), "corruption")
+    severities = comparison.severities
+    if len(severities) > 1:
+        return f"{corruptions} one after the other, mean over {len(severities)} severities"
+    return f"{corruptions} one after the other" + (f" at severity {severities[0]}" if severities else "")
 
 
 def origin_note(comparison: Comparison) -> str:
@@ -61,33 +114,6 @@ def precision_note(comparison: Comparison) -> list[str]:
     ]
 
 
-def paper_notes(comparison: Comparison, table: paper.PaperTable) -> list[str]:
-    """In what the paper's setting differs from that of the records."""
-    records = comparison.records
-    other = []
-    members = max(len(record["members"]) for record in records)
-    images = max(record["images"] for record in records)
-    if members != paper.MEMBERS:
-        other.append(f"{paper.MEMBERS} members (here {members})")
-    if images != table.images:
-        other.append(f"{table.images:,} images a shift (here {images:,})")
-    if table.published is not None and table.published is not comparison.published:
-        other.append(
-            "the published files (here corrupted anew)" if table.published else "images corrupted anew (here published)"
-        )
-    other += _other_settings(comparison, table)
-    notes = [
-        f"paper: Table {table.number} of Zhou & Levine 2021, with {table.network}s of its own training; the networks "
-        "here are others, so compare the order of rows and their distances rather than values."
-        + (f" The paper also has {'; '.join(other)}." if other else "")
-    ]
-    missing = [key for key in table.scores if key not in _keys(comparison)]
-    if missing:
-        names = sorted({f"{method} ({kind}, {counted(epochs, 'epoch')})" for method, kind, epochs in missing})
-        notes.append(f"Rows of the paper that were not run: {', '.join(names)}.")
-    return notes
-
-
 def settings_table(comparison: Comparison, name: str) -> Table:
     """The settings of each row, as far as its method has a use for them."""
     entries = comparison.combined
@@ -101,31 +127,18 @@ def settings_table(comparison: Comparison, name: str) -> Table:
     return Table(name, title, "Method", tuple(Column(key.replace("_", " ")) for key in names), lines)
 
 
+def _printed_in(table: PaperTable, entry: Entry) -> list[Cell]:
+    """The paper's figures of a row, the best of its whole table marked."""
+    found = table.scores.get((entry.method, entry.kind, entry.variant.epochs))
+    if found is None:
+        return [EMPTY] * len(SCORES)
+    leaders = {name: table.best(name, score) for name, score in SCORES.items()}
+    return [Cell(found[name], float(found[name]), float(found[name]) == leaders[name]) for name in SCORES]
+
+
 def _setting(value: object) -> Cell:
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     return Cell(spelt(value), number)
-
-
-def _keys(comparison: Comparison) -> set[paper.Key]:
-    return {(entry.method, entry.kind, entry.variant.epochs) for entry in comparison.entries}
-
-
-def _other_settings(comparison: Comparison, table: paper.PaperTable) -> list[str]:
-    """Hyperparameters that the paper states and that a row here has otherwise."""
-    small = table.network == "ResNet26"
-    found: dict[str, list[str]] = {}
-    for entry in comparison.combined:
-        if not entry.variant.epochs:
-            continue
-        stated = {"batch_size": 128 if small else 64, "learning_rate": 1e-3}
-        if entry.method == "bacs":
-            stated |= {"learning_rate": 1e-3 if small else 1e-4, "posterior_weight": 1e-4 if small else 3e-4}
-        settings = json.loads(entry.variant.settings)
-        for name, value in stated.items():
-            if name in settings and settings[name] != value:
-                text = f"{name.replace('_', ' ')} {value:g} (here {settings[name]:g})"
-                found.setdefault(text, []).append(entry.label)
-    return [f"{text} for {', '.join(labels)}" for text, labels in found.items()]
 
 
 def _images_by_shift(comparison: Comparison) -> dict[str, set[int]]:
