@@ -42,8 +42,7 @@ from bacs.report.contents import chapter
 from bacs.report.page import facts
 from bacs.report.records import read as read_sweep
 from bacs.serve.state import State
-from bacs.training import folder as run_folder
-from bacs.training import loop, settings, state
+from bacs.training import loop, run_folder, settings
 from bacs.training import recipe as train_recipe
 
 CLASSES = 3
@@ -249,10 +248,10 @@ def of_runs(place):
         return meaning_of(bacs.load(run))
 
     def about_member():
-        return repr(run_folder.about(run, 0))
+        return repr(run_folder.read_about(run, 0))
 
     unfinished = place / "training"
-    how = settings.Settings(epochs=4)
+    how = settings.TrainingSettings(epochs=4)
 
     def start():
         with torch.random.fork_rng():
@@ -264,11 +263,11 @@ def of_runs(place):
         current.posterior = swag_diag.update(current.posterior, params)
     for p in current.model.parameters():
         current.optimizer.state[p]["momentum_buffer"] = torch.ones_like(p)
-    state.save(unfinished, current, [log])
+    run_folder.save_state(unfinished, current, [log])
 
     def resume():
         again = start()
-        lines = state.load(unfinished, again)
+        lines = run_folder.load_state(unfinished, again)
         return sum_of(lines, again.epoch, *again.model.parameters(), *again.posterior.mean.values())
 
     return [

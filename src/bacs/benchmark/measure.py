@@ -20,9 +20,9 @@ from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.follow import follow
 from bacs.benchmark.lasting import pass_through
+from bacs.benchmark.progress import heartbeat
 from bacs.benchmark.scores import judge, summary
 from bacs.benchmark.tempered import Tempered
-from bacs.benchmark.watch import Heartbeat
 from bacs.data import Shift
 from bacs.drivers.evaluate import member_probabilities
 from bacs.ensemble import Ensemble
@@ -83,7 +83,7 @@ def measured(job: CellJob) -> dict[str, Any]:
     names = list(first.classes if ensemble.class_names is None else ensemble.class_names)
     mask = None if first.class_mask is None else torch.as_tensor(first.class_mask)
     how = {"class_mask": mask, "device": job.device, "compile": job.compile}
-    with Heartbeat(job.working, cell, images=count, members=len(ensemble)) as beat:
+    with heartbeat(job.working, cell, images=count, members=len(ensemble)) as beat:
         if cell.world is not None:
             state = {"folder": store.stream_folder(job.out, cell), "about": state_of(job)}
             fields = pass_through(cell, ensemble, first, names, clock, beat, **state, **how)

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from bacs import data
-from bacs.benchmark import images, source, store, watch
+from bacs.benchmark import images, source, store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.measure import CellJob, failed, run_cell
 from bacs.benchmark.plan import plan
+from bacs.benchmark.progress import show_progress
 from bacs.benchmark.recipe import Recipe
 from bacs.data.locate import data_root
 from bacs.engine import HERE, Outcome, Place
@@ -136,13 +137,13 @@ def _run(jobs: Sequence[CellJob], place: Place, console: Console) -> dict[str, s
             store.write(job.out, failure)
             errors[job.cell.id] = failure["error"]
         ended += 1
-        watched.finish(job.cell, errors.get(job.cell.id))
+        progress.finish(job.cell, errors.get(job.cell.id))
         for name in set(job.cell.shifts):
             waiting[name] -= 1
             if not waiting[name]:
                 shutil.rmtree(images.folder(working, name), ignore_errors=True)
 
-    with watch.watching(working, [job.cell for job in jobs], console) as watched:
+    with show_progress(working, [job.cell for job in jobs], console) as progress:
         try:
             place.run(run_cell, jobs, on_result=on_result)
         except RunError:

@@ -21,8 +21,8 @@ from bacs.report.calibration import reliability_diagram, risk_coverage_plot
 from bacs.report.figure_style import new_figure
 from bacs.report.rows import table
 from bacs.report.terminal import terminal_table
-from bacs.training.recipe import Recipe
-from bacs.training.run import train
+from bacs.training.recipe import TrainingRecipe
+from bacs.training.train import train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SEVERITY = 5
 # The paper's, but for smaller batches: 2,000 images would make only 16 steps of 128.
 SETTINGS = {"batch_size": 64, "learning_rate": 1e-3, "posterior_weight": 1e-4, "epochs": 1}
-RECIPE = Recipe(
+RECIPE = TrainingRecipe(
     data="fashion-mnist-part",
     model={"name": "resnet26", "width": 16, "blocks": 1, "stem_stride": 2},
     epochs=8,
