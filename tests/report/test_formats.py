@@ -13,7 +13,7 @@ from bacs.report.comparison import comparisons
 from bacs.report.contents import chapter
 from bacs.report.formats import comma_separated, escape_latex, latex, markdown
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
-from bacs.report.terminal import fitted, on_terminal, stack
+from bacs.report.terminal import TerminalTable, fit_to_width, stack
 from sweep_records import make_records
 
 TABLE = Table(
@@ -94,11 +94,11 @@ def test_latex_compiles(tmp_path):
 
 def test_the_terminal_shows_groups_over_headings_and_leaves_the_paper_out_where_it_is_narrow():
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(on_terminal(fitted(TABLE, 100)))
+    console.print(TerminalTable(fit_to_width(TABLE, 100)))
     wide = console.file.getvalue()
     assert "paper" in wide
     assert "\x1b[1m87.77" in wide
-    narrow = fitted(TABLE, 20)
+    narrow = fit_to_width(TABLE, 20)
     assert [column.heading for column in narrow.columns] == ["Acc", "NLL"]
     assert [len(each.cells) for each in narrow.lines] == [2, 2]
 
@@ -114,7 +114,7 @@ def test_people_are_told_which_way_is_better_and_programs_get_the_plain_name():
 
 def printed(table, width):
     console = Console(file=io.StringIO(), width=width)
-    console.print(on_terminal(table))
+    console.print(TerminalTable(table))
     return console.file.getvalue()
 
 

@@ -67,7 +67,7 @@ def test_each_corruption_counts_once_however_many_severities_it_has(comparison):
 
 def test_rows_are_compared_with_bn_of_their_kind_or_else_vanilla_or_else_the_first(comparison):
     assert gains.baseline(comparison.of_kind("ensemble")).label == "Ensemble BN Adapt"
-    assert [entry.method for entry in gains.others(comparison.of_kind("single"))] == [
+    assert [entry.method for entry in gains.without_baseline(comparison.of_kind("single"))] == [
         "vanilla",
         "tent",
         "bacs",

@@ -90,7 +90,7 @@ def test_the_table_of_a_stream_says_what_it_is_of():
     summary = chapter(comparison_of()).summary
     assert summary.title == "CIFAR-10-C, continual, 2 corruptions one after the other at severity 5"
     (note,) = summary.notes
-    assert note.startswith("500 images a shift; 2 shifts in one stream; 3 members; seed 0. ")
+    assert note.startswith("500 images per shift; 2 shifts in one stream; 3 members; seed 0. ")
     assert {column.group for column in summary.columns} == {""}  # the paper has no such table
     gradual = chapter(comparison_of(protocol="gradual"))
     assert gradual.summary.title == "CIFAR-10-C, gradual, 2 corruptions one after the other"

@@ -8,7 +8,7 @@ from bacs.metrics import ALEXNET_ERROR, SCORES
 from bacs.report import calibration, corruption_tables
 from bacs.report.comparison import comparisons
 from bacs.report.contents import chapter
-from bacs.report.gains import differences_table, paired
+from bacs.report.gains import differences_table, paired_difference
 from bacs.report.main_table import settings_table, summary_table
 from bacs.report.tables import cells_of
 from sweep_records import make_record, make_records
@@ -66,10 +66,10 @@ def test_notes_say_what_is_not_as_in_the_paper():
     settings = make_record()["settings"] | {"learning_rate": 0.01, "batch_size": 64}
     records = make_records(methods=("vanilla", "bn", "tent")) + make_records(methods=("bacs",), settings=settings)
     notes = " ".join(summary_table(comparison_of(records)).notes)
-    assert "2,000 images a shift; 3 members; seed 0" in notes
+    assert "2,000 images per shift; 3 members; seed 0" in notes
     assert "Table 1 of Zhou & Levine 2021" in notes
     assert "10 members (here 3)" in notes
-    assert "10,000 images a shift (here 2,000)" in notes
+    assert "10,000 images per shift (here 2,000)" in notes
     assert "the published files (here corrupted anew)" in notes
     assert "batch size 128 (here 64) for BACS; learning rate 0.001 (here 0.01) for BACS" in notes
     assert "Rows of the paper that were not run: bacs (single, 5 epochs), tent (single, 5 epochs)." in notes
@@ -110,7 +110,7 @@ def test_without_a_common_shift_there_are_no_means():
 def test_mixed_images_and_runs_are_said():
     records = [make_record(method="bn"), make_record(method="bacs", images=500, run={"sha256": "cd" * 32})]
     note = summary_table(comparison_of(records)).notes[0]
-    assert "500–2,000 images a shift" in note
+    assert "500–2,000 images per shift" in note
     assert "2 different runs" in note
     assert "Rows differ in the number of images of the same shift." in note
 
@@ -126,10 +126,10 @@ def test_one_shift_says_how_well_an_accuracy_is_known():
 
 
 def test_paired_differences_by_hand():
-    mean, error = paired([3.0, 5.0, 10.0], [1.0, 2.0, 3.0])  # 2, 3, 7: variance 7
+    mean, error = paired_difference([3.0, 5.0, 10.0], [1.0, 2.0, 3.0])  # 2, 3, 7: variance 7
     assert mean == pytest.approx(4)
     assert error == pytest.approx((7 / 3) ** 0.5)
-    assert np.isnan(paired([1.0, np.inf], [1.0, np.inf])).all()
+    assert np.isnan(paired_difference([1.0, np.inf], [1.0, np.inf])).all()
 
 
 def test_differences_are_bacs_minus_the_others_by_kind():

@@ -15,7 +15,7 @@ from torch import Tensor
 import bacs
 from bacs import data
 from bacs.agreement import observe
-from bacs.benchmark import images, source, store
+from bacs.benchmark import images, run_checksum, store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.follow import follow
@@ -72,7 +72,7 @@ def failed(job: CellJob, error: BaseException) -> dict[str, Any]:
 def measured(job: CellJob) -> dict[str, Any]:
     """The record of a cell."""
     cell, clock = job.cell, Clock()
-    ensemble = source.opened(job.run, job.about_run["sha256"])
+    ensemble = run_checksum.open_run(job.run, job.about_run["sha256"])
     clock.lap("load")
     first = shared_shift(job, cell.shifts[0])
     clock.lap("data")
@@ -109,7 +109,7 @@ def state_of(job: CellJob) -> dict[str, Any]:
 def shared_shift(job: CellJob, name: str) -> Shift:
     """The images of a shift, as all cells that meet it share them."""
     seed, limit = job.cell.seed, job.cell.limit
-    return images.shared(
+    return images.make_once(
         images.folder(job.working, name), lambda: data.shift(name, data_dir=job.data_dir, seed=seed, limit=limit)
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 from bacs.benchmark.tune import Plane
 from bacs.control.choose import Choice
 from bacs.metrics import Score
-from bacs.report.comparison import spelt
+from bacs.report.comparison import setting_text
 from bacs.report.figure_style import INK, colour, new_figure, plain
 
 if TYPE_CHECKING:
@@ -22,7 +22,11 @@ LINE = 64
 
 def heat_map(plane: Plane, score: Score, *, heading: str) -> "Figure":
     """Scores as colours and figures, brighter is better; a frame marks the best, grey what failed."""
-    scores, columns, rows = plane.scores, list(map(spelt, plane.columns[1])), list(map(spelt, plane.rows[1]))
+    scores, columns, rows = (
+        plane.scores,
+        list(map(setting_text, plane.columns[1])),
+        list(map(setting_text, plane.rows[1])),
+    )
     figure = new_figure(figsize=(max(5.0, 2.2 + len(columns)), 1.8 + 0.6 * len(rows)))
     axes = figure.add_subplot()
     goodness = np.where(np.isfinite(scores), scores if score.higher_is_better else -scores, np.nan)

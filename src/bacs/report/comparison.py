@@ -15,7 +15,7 @@ from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import used
-from bacs.report.names import KINDS, counted, slug
+from bacs.report.names import KINDS, quantity, slug
 from bacs.report.records import Record
 
 CORRUPTIONS = (*TEST, *VALIDATION)
@@ -110,7 +110,7 @@ class Comparison:
     def of_kind(self, kind: str) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.kind == kind)
 
-    def at(self, severities: Sequence[int]) -> "Comparison":
+    def at_severities(self, severities: Sequence[int]) -> "Comparison":
         """The same rows on the shifts of some severities."""
         shifts = tuple(shift for shift in self.shifts if shift.severity in severities)
         entries = tuple(entry for entry in self.entries if any(shift.name in entry.records for shift in shifts))
@@ -190,7 +190,7 @@ def _rank(variant: Variant) -> tuple[int, str, int | float, list[tuple[str, floa
     return place, variant.method, variant.epochs, settings
 
 
-def spelt(value: object) -> str:
+def setting_text(value: object) -> str:
     """A setting as a reader writes it: 1e+06, not 1000000.0."""
     return f"{value:g}" if _is_number(value) else str(value)
 
@@ -208,11 +208,11 @@ def _label(variant: Variant, variants: Sequence[Variant], kind: str) -> str:
     """The paper's label; epochs where they differ between rows, settings where they differ within the method."""
     details = []
     if variant.epochs and len({other.epochs for other in variants if other.epochs}) > 1:
-        details.append(counted(variant.epochs, "epoch"))
+        details.append(quantity(variant.epochs, "epoch"))
     own = json.loads(variant.settings)
     others: list[dict[str, Any]] = [json.loads(other.settings) for other in variants if other.method == variant.method]
     for name in own:
         if any(other.get(name) != own[name] for other in others):
-            details.append(f"{name.replace('_', ' ')} {spelt(own[name])}")
+            details.append(f"{name.replace('_', ' ')} {setting_text(own[name])}")
     label = label_of(variant.method, kind)
     return f"{label} ({', '.join(details)})" if details else label

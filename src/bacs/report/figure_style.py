@@ -3,6 +3,7 @@
 They are drawn with matplotlib (`pip install bacs[report]`).
 """
 
+import html
 import io
 import math
 import re
@@ -122,7 +123,7 @@ def inline_svg(figure: "Figure", name: str, description: str) -> str:
     # Without a width of its own the picture takes that of its box; the view box keeps its proportions.
     head = re.sub(r'\s(width|height)="[^"]*"', "", opening[0])
     head = head[:-1] + f' role="img" aria-labelledby="{name}-title">'
-    return f'{head}<title id="{name}-title">{_escaped(description)}</title>{text[opening.end() :]}'
+    return f'{head}<title id="{name}-title">{html.escape(description, quote=False)}</title>{text[opening.end() :]}'
 
 
 def svg_file(inline: str, size: tuple[float, float]) -> bytes:
@@ -137,7 +138,3 @@ def png_file(figure: "Figure") -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     return out.getvalue()
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -23,7 +23,7 @@ from bacs.report.figure_style import (
     plain,
     text_of,
 )
-from bacs.report.gains import baseline, gains, others, shifts_by_corruption
+from bacs.report.gains import baseline, gains, shifts_by_corruption, without_baseline
 from bacs.report.names import of_corruption
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def gains_plot(comparison: Comparison, name: str) -> "Figure":
 
 def corruption_plot(comparison: Comparison, kind: str, name: str) -> "Figure":
     """A point for each row and corruption: its difference to BN Adapt, whose own score stands at the right."""
-    entries, score, groups = others(comparison.of_kind(kind)), SCORES[name], shifts_by_corruption(comparison)
+    entries, score, groups = without_baseline(comparison.of_kind(kind)), SCORES[name], shifts_by_corruption(comparison)
     base = baseline(comparison.of_kind(kind))
     differences = {
         entry.label: [

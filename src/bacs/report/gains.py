@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import title
-from bacs.report.names import counted, of_data
+from bacs.report.names import of_data, quantity
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
 
 BASELINES = ("bn", "vanilla")
@@ -38,7 +38,7 @@ def baseline(entries: Sequence[Entry]) -> Entry:
     return next((entry for method in BASELINES for entry in entries if entry.method == method), entries[0])
 
 
-def others(entries: Sequence[Entry]) -> list[Entry]:
+def without_baseline(entries: Sequence[Entry]) -> list[Entry]:
     """The rows beside the baseline."""
     return [entry for entry in entries if entry is not baseline(entries)]
 
@@ -60,14 +60,14 @@ def gains(comparison: Comparison, kind: str, name: str) -> list[Gain]:
     base = [baseline(entries).mean(shifts, name) for shifts in groups]
     return [
         Gain(entry, *paired_interval([entry.mean(shifts, name) for shifts in groups], base))
-        for entry in others(entries)
+        for entry in without_baseline(entries)
     ]
 
 
 def has_gains(comparison: Comparison) -> bool:
     """Whether there are rows to compare, on corruptions enough for an interval."""
     return len(shifts_by_corruption(comparison)) > 1 and any(
-        others(comparison.of_kind(kind)) for kind in comparison.kinds
+        without_baseline(comparison.of_kind(kind)) for kind in comparison.kinds
     )
 
 
@@ -95,7 +95,7 @@ def gains_table(comparison: Comparison) -> Table:
 
 def interval_note(comparison: Comparison) -> str:
     """What the intervals are, in a sentence or two."""
-    number = counted(len(shifts_by_corruption(comparison)), "corruption" if comparison.corruptions else "shift")
+    number = quantity(len(shifts_by_corruption(comparison)), "corruption" if comparison.corruptions else "shift")
     return (
         f"Mean difference on {number}, paired, with the {LEVEL:.0%} interval of Student's t over them: "
         "mean ± t · deviation / √number. It says how far the mean depends on which corruptions there are, not what "
@@ -126,10 +126,10 @@ def differences_table(comparison: Comparison) -> Table | None:
     columns += [Column(SCORES[name].label, "shifts won") for name in COUNTED]
     notes = (
         f"{' and '.join(references)} minus the other rows of their block: means of the differences on "
-        f"{counted(len(shifts), 'shift')}, ± one standard error over shifts (deviation / √shifts). Accuracy in points; "
-        "where BACS is better, its difference is positive in accuracy and negative in the other scores. Shifts share "
-        "their images and networks: the error says how far the order of rows depends on the choice of shifts, not what "
-        "another test set or training seed would give.",
+        f"{quantity(len(shifts), 'shift')}, ± one standard error over shifts (deviation / √shifts). Accuracy in "
+        "points; where BACS is better, its difference is positive in accuracy and negative in the other scores. Shifts "
+        "share their images and networks: the error says how far the order of rows depends on the choice of shifts, "
+        "not what another test set or training seed would give.",
     )
     return Table(
         f"{stem(comparison)}-differences",
@@ -141,7 +141,7 @@ def differences_table(comparison: Comparison) -> Table | None:
     )
 
 
-def paired(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+def paired_difference(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
     """Mean and standard error of the differences of pairs; not a number if one of them is infinite."""
     with np.errstate(invalid="ignore"):
         difference = np.subtract(first, second)
@@ -151,11 +151,11 @@ def paired(first: Sequence[float], second: Sequence[float]) -> tuple[float, floa
 
 
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
-    """Mean of the differences of pairs, and the ends of its interval by Student's t; not a number as in `paired`.
+    """Mean of the differences of pairs, and the ends of its interval by Student's t; not a number if one is infinite.
 
     d_i = first_i - second_i,   mean(d) ± t_{(1 + level) / 2, n - 1} s(d) / √n,   level = 0.95
     """
-    mean, error = paired(first, second)
+    mean, error = paired_difference(first, second)
     reach = float(stdtrit(len(first) - 1, (1 + LEVEL) / 2)) * error
     return mean, mean - reach, mean + reach
 
@@ -172,7 +172,7 @@ def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:
     pairs = {name: [(reference.score(shift, name), other.score(shift, name)) for shift in shifts] for name in SCORES}
     cells = []
     for name, score in SCORES.items():
-        mean, error = map(score.shown, paired(*zip(*pairs[name], strict=True)))
+        mean, error = map(score.shown, paired_difference(*zip(*pairs[name], strict=True)))
         text = f"{mean:+.{score.digits}f} ± {error:.{score.digits}f}".replace("-", "−")
         cells.append(EMPTY if np.isnan(mean) else Cell(text, mean))
     for name in COUNTED:

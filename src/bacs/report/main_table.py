@@ -10,8 +10,8 @@ import numpy as np
 
 from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
-from bacs.report.comparison import Comparison, Entry, spelt, stem
-from bacs.report.names import counted, of_corruption, of_data
+from bacs.report.comparison import Comparison, Entry, setting_text, stem
+from bacs.report.names import of_corruption, of_data, quantity
 from bacs.report.paper import PaperTable, paper_notes, paper_table
 from bacs.report.records import images_per_shift
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cells_of
@@ -28,7 +28,7 @@ def summary_table(comparison: Comparison) -> Table:
     groups = ("here", "paper") if beside else ("",)
     columns = [Column(score.label, group, score=score) for group in groups for score in SCORES.values()]
     lines = [
-        Line(entry.label, (*own, *(_printed_in(beside, entry) if beside else ())), entry.method, entry.kind)
+        Line(entry.label, (*own, *(_paper_cells(beside, entry) if beside else ())), entry.method, entry.kind)
         for entry, own in zip(comparison.entries, zip(*cells, strict=True), strict=True)
     ]
     notes = [origin_note(comparison), *coverage_notes(comparison), *precision_note(comparison)]
@@ -41,22 +41,22 @@ def title(comparison: Comparison) -> str:
     """Data, protocol, and what the means are over."""
     name = f"{of_data(comparison.data)}, {comparison.protocol}"
     if comparison.sequence:
-        return f"{name}, {_in_a_row(comparison)}"
+        return f"{name}, {_stream_words(comparison)}"
     corrupted = [shift for shift in comparison.common if shift.corruption]
     if not corrupted:
         number = len(comparison.common)
-        return name if number == 1 else f"{name}, mean over {counted(number, 'shift')}"
+        return name if number == 1 else f"{name}, mean over {quantity(number, 'shift')}"
     severities = comparison.severities
-    over = counted(len(comparison.corruptions), "corruption")
+    over = quantity(len(comparison.corruptions), "corruption")
     if len(severities) == 1:
         return f"{name}, mean over {over} at severity {severities[0]}"
     whole = len(comparison.corruptions) * len(severities) == len(corrupted)
     return f"{name}, mean over {over} {'×' if whole else 'and'} {len(severities)} severities"
 
 
-def _in_a_row(comparison: Comparison) -> str:
+def _stream_words(comparison: Comparison) -> str:
     """What follows each other in a stream."""
-    corruptions = counted(len({parts(name)[1] for name in comparison.sequence}), "corruption")
+    corruptions = quantity(len({parts(name)[1] for name in comparison.sequence}), "corruption")
     severities = comparison.severities
     if len(severities) > 1:
         return f"{corruptions} one after the other, mean over {len(severities)} severities"
@@ -72,9 +72,9 @@ def origin_note(comparison: Comparison) -> str:
     runs = {(record.get("run") or {}).get("sha256", ""): record for record in records}
     spread = "–".join(f"{number:,}" for number in dict.fromkeys((images[0], images[-1])))
     parts = [
-        f"{spread} image{'s' if images[-1] != 1 else ''} a shift",
-        *([f"{counted(len(comparison.sequence), 'shift')} in one stream"] if comparison.sequence else []),
-        " or ".join(counted(number, "member") for number in members),
+        f"{spread} image{'s' if images[-1] != 1 else ''} per shift",
+        *([f"{quantity(len(comparison.sequence), 'shift')} in one stream"] if comparison.sequence else []),
+        " or ".join(quantity(number, "member") for number in members),
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
     ]
     text = "; ".join(parts) + "."
@@ -95,7 +95,7 @@ def coverage_notes(comparison: Comparison) -> list[str]:
     lacking = {
         entry.label: [shift.name for shift in every if shift.name not in entry.records] for entry in comparison.combined
     }
-    listed = "; ".join(f"{label} lacks {_listed(names)}" for label, names in lacking.items() if names)
+    listed = "; ".join(f"{label} lacks {_first_names(names)}" for label, names in lacking.items() if names)
     if not common:
         return [f"No shift has been finished for every row, so there are no means. {listed}."]
     return [f"Means are over the {len(common)} of {len(every)} shifts that every row has. {listed}."]
@@ -127,7 +127,7 @@ def settings_table(comparison: Comparison, name: str) -> Table:
     return Table(name, title, "Method", tuple(Column(key.replace("_", " ")) for key in names), lines)
 
 
-def _printed_in(table: PaperTable, entry: Entry) -> list[Cell]:
+def _paper_cells(table: PaperTable, entry: Entry) -> list[Cell]:
     """The paper's figures of a row, the best of its whole table marked."""
     found = table.scores.get((entry.method, entry.kind, entry.variant.epochs))
     if found is None:
@@ -138,7 +138,7 @@ def _printed_in(table: PaperTable, entry: Entry) -> list[Cell]:
 
 def _setting(value: object) -> Cell:
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    return Cell(spelt(value), number)
+    return Cell(setting_text(value), number)
 
 
 def _images_by_shift(comparison: Comparison) -> dict[str, set[int]]:
@@ -148,6 +148,6 @@ def _images_by_shift(comparison: Comparison) -> dict[str, set[int]]:
     return by_shift
 
 
-def _listed(names: Sequence[str], most: int = 4) -> str:
+def _first_names(names: Sequence[str], most: int = 4) -> str:
     shown = [of_corruption(name) for name in names[:most]]
     return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -44,10 +44,10 @@ def slug(text: str) -> str:
     return "-".join(part for part in kept.split("-") if part)
 
 
-def counted(number: int | float, word: str) -> str:
+def quantity(number: int | float, word: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "shift"), counted(2000, "image"), counted(0.5, "epoch")
+    >>> quantity(1, "shift"), quantity(2000, "image"), quantity(0.5, "epoch")
     ('1 shift', '2,000 images', '0.5 epochs')
     """
     return f"{int(number) if number == int(number) else number:,} {word}" + ("" if number == 1 else "s")

@@ -10,7 +10,7 @@ from importlib.resources import files
 from bacs.corruptions import TEST
 from bacs.metrics import Score
 from bacs.report.comparison import Comparison
-from bacs.report.names import counted
+from bacs.report.names import quantity
 
 MEMBERS = 10
 
@@ -64,7 +64,7 @@ def tables() -> tuple[PaperTable, ...]:
     )
 
 
-def beside(
+def find_table(
     data: str,
     protocol: str,
     cells: Collection[tuple[str | None, int | None]],
@@ -89,7 +89,7 @@ def beside(
 def paper_table(comparison: Comparison, score: str = "accuracy") -> PaperTable | None:
     """The paper's table of the same shifts, None where the means are over others."""
     cells = {(shift.corruption, shift.severity) for shift in comparison.common}
-    return beside(comparison.data, comparison.protocol, cells, published=comparison.published, score=score)
+    return find_table(comparison.data, comparison.protocol, cells, published=comparison.published, score=score)
 
 
 def paper_notes(comparison: Comparison, table: PaperTable) -> list[str]:
@@ -101,7 +101,7 @@ def paper_notes(comparison: Comparison, table: PaperTable) -> list[str]:
     if members != MEMBERS:
         other.append(f"{MEMBERS} members (here {members})")
     if images != table.images:
-        other.append(f"{table.images:,} images a shift (here {images:,})")
+        other.append(f"{table.images:,} images per shift (here {images:,})")
     if table.published is not None and table.published is not comparison.published:
         other.append(
             "the published files (here corrupted anew)" if table.published else "images corrupted anew (here published)"
@@ -114,7 +114,7 @@ def paper_notes(comparison: Comparison, table: PaperTable) -> list[str]:
     ]
     missing = [key for key in table.scores if key not in _keys(comparison)]
     if missing:
-        names = sorted({f"{method} ({kind}, {counted(epochs, 'epoch')})" for method, kind, epochs in missing})
+        names = sorted({f"{method} ({kind}, {quantity(epochs, 'epoch')})" for method, kind, epochs in missing})
         notes.append(f"Rows of the paper that were not run: {', '.join(names)}.")
     return notes
 

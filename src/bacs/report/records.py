@@ -27,7 +27,7 @@ class Shown(TypedDict):
 IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
 
 
-class Window(TypedDict):
+class WindowRecord(TypedDict):
     """What the report shows of a part of a stream."""
 
     first: Count
@@ -122,8 +122,8 @@ def _checked(folder: Path, record: Record) -> Record:
         if not members or record["images"] < 1:
             raise ValueError("scores need a member and an image")
         for each in record.get("windows", ()):
-            known = {key: value for key, value in each.items() if key in Window.__annotations__}
-            if (wrong := mismatch(known, Window, "windows")) is not None:
+            known = {key: value for key, value in each.items() if key in WindowRecord.__annotations__}
+            if (wrong := mismatch(known, WindowRecord, "windows")) is not None:
                 raise ValueError(wrong)
             for kind in KINDS:
                 _numbers(each[kind])

@@ -57,7 +57,7 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
 
 
 def accuracy_against_nll(comparison: Comparison) -> "Figure":
-    """One point a row, filled for ensembles; on the right without the rows that no adaptation leaves far behind."""
+    """One point per row, filled for ensembles; on the right without the rows that no adaptation leaves far behind."""
     figure = new_figure(figsize=(9, 4.4))
     adapting = [entry for entry in comparison.entries if entry.method != "vanilla"]
     views = [("all rows", comparison.entries), ("without vanilla", adapting)]

@@ -30,12 +30,7 @@ class TerminalTable:
             yield _rich_table(part)
 
 
-def on_terminal(table: Table) -> TerminalTable:
-    """Any table, to be printed by rich."""
-    return TerminalTable(table)
-
-
-def fitted(table: Table, width: int) -> Table:
+def fit_to_width(table: Table, width: int) -> Table:
     """The table, or where a terminal of this width has no place for it, the table without the paper's figures."""
     if _natural_width(table) <= width:
         return table

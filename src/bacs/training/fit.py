@@ -55,7 +55,7 @@ def fit(
         objective: (logits, labels) -> scalar.
         posterior: which kind the iterates of SGD are folded into.
         collect_from: part of the training after which iterates count.
-        collections_per_epoch: how many iterates an epoch gives, the last at its end.
+        collections_per_epoch: how many iterates each epoch gives, the last at its end.
         preprocessing: mean and deviation by channel; those of `images` if None.
         precision: `bfloat16` runs the forward pass under autocast.
         seed: order, augmentation and dropout. Initial weights are the model's own: see `initialised`.

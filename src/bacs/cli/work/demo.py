@@ -18,7 +18,7 @@ from bacs.report.contents import chapter
 from bacs.report.corruption_tables import corruption_tables
 from bacs.report.names import of_corruption
 from bacs.report.records import Sweep, read
-from bacs.report.terminal import on_terminal
+from bacs.report.terminal import TerminalTable
 from bacs.report.write import write
 from bacs.training.recipe import TrainingRecipe
 from bacs.training.train import train
@@ -81,7 +81,7 @@ def show_tables(found: Sweep, console: Console, *, verbose: bool) -> None:
     console.print(f"Corruptions: {corruptions}.", style="dim", highlight=False, soft_wrap=True)
     for table in (table for each in compared for table in corruption_tables(each)) if verbose else ():
         console.print(f"\n{table.title}", style="bold", highlight=False, soft_wrap=True)
-        console.print(on_terminal(table))
+        console.print(TerminalTable(table))
 
 
 def closing(comparison: Comparison, out: Path) -> str:
