@@ -9,9 +9,9 @@ import re
 
 from pages import ROOT, write_table
 
-from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
-from bacs.report.markdown import markdown
+from bacs.report.contents import chapter
+from bacs.report.formats import markdown
 from bacs.report.records import read
 from bacs.report.tables import Table
 

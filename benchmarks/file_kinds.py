@@ -28,7 +28,7 @@ from bacs.benchmark import plan, store
 from bacs.benchmark import recipe as sweep_recipe
 from bacs.benchmark import tune as tune_recipe
 from bacs.benchmark.cell import Cell
-from bacs.benchmark.source import describe
+from bacs.benchmark.run_checksum import describe_run as checksum_run
 from bacs.cli.info import describe_run
 from bacs.data.download import unpack
 from bacs.errors import BacsError
@@ -37,13 +37,12 @@ from bacs.parameters import read as read_parameters
 from bacs.posteriors import fisher_diag, flat, swag_diag, swag_low_rank
 from bacs.predictions.labels import read_truth
 from bacs.pretrained.weights import open_weights
-from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
+from bacs.report.contents import chapter
 from bacs.report.page import facts
 from bacs.report.records import read as read_sweep
 from bacs.serve.state import State
-from bacs.training import folder as run_folder
-from bacs.training import loop, settings, state
+from bacs.training import loop, run_folder, settings
 from bacs.training import recipe as train_recipe
 
 CLASSES = 3
@@ -187,7 +186,9 @@ def of_ensembles(place):
         one_file("manifest, bytes", manifest, damage_bytes, load, is_sealed=True),
         one_file("manifest, sealed anew", manifest, damage_manifest, load_and_use),
         one_file("manifest of 0.1", manifest, damage_old_manifest, load_and_use),
-        one_file("manifest for bacs info", manifest, damage_manifest, lambda: repr((describe_run(run), describe(run)))),
+        one_file(
+            "manifest for bacs info", manifest, damage_manifest, lambda: repr((describe_run(run), checksum_run(run)))
+        ),
         one_file("member's tensors", weights, damage_bytes, load, is_sealed=True),
         Kind("member's tensors, summed anew", lambda rng: damage_tensors(run, rng.choice(groups), rng), load_and_use),
     ]
@@ -250,10 +251,10 @@ def of_runs(place):
         return meaning_of(bacs.load(run))
 
     def about_member():
-        return repr(run_folder.about(run, 0))
+        return repr(run_folder.read_about(run, 0))
 
     unfinished = place / "training"
-    how = settings.Settings(epochs=4)
+    how = settings.TrainingSettings(epochs=4)
 
     def start():
         with torch.random.fork_rng():
@@ -265,11 +266,11 @@ def of_runs(place):
         current.posterior = swag_diag.update(current.posterior, params)
     for p in current.model.parameters():
         current.optimizer.state[p]["momentum_buffer"] = torch.ones_like(p)
-    state.save(unfinished, current, [log])
+    run_folder.save_state(unfinished, current, [log])
 
     def resume():
         again = start()
-        lines = state.load(unfinished, again)
+        lines = run_folder.load_state(unfinished, again)
         return sum_of(lines, again.epoch, *again.model.parameters(), *again.posterior.mean.values())
 
     return [

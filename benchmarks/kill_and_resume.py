@@ -25,7 +25,7 @@ from rich.console import Console
 
 from bacs.engine import Place
 from bacs.training.recipe import parse
-from bacs.training.run import train
+from bacs.training.train import train
 
 FORK = multiprocessing.get_context("fork")  # this process only forks and waits: no thread of torch is running yet
 torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)  # loads what every child would else load anew

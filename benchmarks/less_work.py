@@ -160,7 +160,7 @@ def scores(jobs: list[Job], labels: dict[str, torch.Tensor]) -> dict[str, float]
 
 def plot(settings: dict[str, dict], path: Path) -> None:
     """Cost against NLL and accuracy, a point for every way that is not far off; a row for each setting."""
-    from bacs.report.figures import colour, new_figure, plain
+    from bacs.report.figure_style import colour, new_figure, plain
 
     figure = new_figure(figsize=(9, 8))
     panels = figure.subplots(len(settings), 2)

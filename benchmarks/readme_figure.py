@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from pages import ROOT
 
 import bacs
-from bacs.report.figures import INK, colour, new_figure, plain
+from bacs.report.figure_style import INK, colour, new_figure, plain
 
 DEMO = ROOT / "results" / "demo" / "records.json"
 RECORD = ROOT / "results" / "demo" / "snow.json"

@@ -23,7 +23,7 @@ from bacs.corruptions import TEST, corrupt
 from bacs.files import write as write_whole
 from bacs.metrics import scores_of
 from bacs.predictive import abstain_for
-from bacs.report.figures import INK, MARKERS, colour, new_figure, plain
+from bacs.report.figure_style import INK, MARKERS, colour, new_figure, plain
 
 RESULTS = ROOT / "results" / "auto"
 FIGURES = ROOT / "docs" / "figures"

@@ -22,7 +22,7 @@ import torch
 from rich.console import Console
 
 import bacs
-from bacs.benchmark import plan, read, records, source, sweep
+from bacs.benchmark import plan, read, records, run_checksum, sweep
 from bacs.engine import Place
 from bacs.inputs import batches
 
@@ -51,7 +51,7 @@ def bare_seconds(cells, ensemble, shifts):
 
 def sweep_seconds(recipe, run, data_dir):
     """Seconds of the sweep, and what its records say of them."""
-    source.opened.cache_clear()  # reading the run is part of it
+    run_checksum.open_run.cache_clear()  # reading the run is part of it
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         summary = sweep(

@@ -24,7 +24,7 @@ from bacs import engine
 from bacs.models import build
 from bacs.preprocessing import Preprocessing
 from bacs.training import initialised, loop
-from bacs.training.settings import Settings
+from bacs.training.settings import TrainingSettings
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)
 
@@ -63,7 +63,7 @@ def plain(model, images, labels, batch_size):
 
 def ours(model, images, labels, batch_size, precision="float32"):
     """Images per second of one epoch of `bacs.training`."""
-    settings = Settings(epochs=1, batch_size=batch_size, precision=precision)
+    settings = TrainingSettings(epochs=1, batch_size=batch_size, precision=precision)
     state = loop.start(model, settings)
     log = loop.train_epoch(
         state, torch.from_numpy(images), torch.from_numpy(labels), settings, Preprocessing(MEAN, STD)

@@ -20,7 +20,7 @@ from PIL import Image
 import bacs
 from bacs.serve.access import Access
 from bacs.serve.limits import Limits
-from bacs.serve.run import listen, make_server, make_service, run
+from bacs.serve.server import listen, make_server, make_service, run
 from bacs.serve.state import State
 from small import small_member
 

@@ -33,7 +33,7 @@ class Lazy:
 def test_shared_images_are_those_of_the_shift(tmp_path):
     name = "fashion-mnist-part-c/fog/3"
     shift = bacs.data.shift(name, limit=50, seed=4)
-    shared = images.shared(tmp_path / "fog", lambda: shift)
+    shared = images.make_once(tmp_path / "fog", lambda: shift)
     assert isinstance(shared.images, np.memmap)
     np.testing.assert_array_equal(shared.images, shift.images)
     np.testing.assert_array_equal(shared.labels, shift.labels)
@@ -44,14 +44,14 @@ def test_lazy_images_are_written_part_by_part_and_masks_are_kept(tmp_path, monke
     monkeypatch.setattr(images, "CHUNK", 4)
     pixels = np.random.default_rng(0).integers(0, 256, (10, 3, 3, 3), dtype=np.uint8)
     shift = ImageSet("lazy", Lazy(pixels), np.arange(10) % 3, ("a", "b", "c"), np.array([True, False, True]))
-    shared = images.shared(tmp_path / "lazy", lambda: shift)
+    shared = images.make_once(tmp_path / "lazy", lambda: shift)
     np.testing.assert_array_equal(shared.images, pixels)
     np.testing.assert_array_equal(shared.class_mask, shift.class_mask)
 
 
 def test_a_second_caller_makes_nothing(tmp_path):
-    first = images.shared(tmp_path / "x", lambda: bacs.data.shift("fashion-mnist-part", limit=5))
-    second = images.shared(tmp_path / "x", lambda: pytest.fail("made twice"))
+    first = images.make_once(tmp_path / "x", lambda: bacs.data.shift("fashion-mnist-part", limit=5))
+    second = images.make_once(tmp_path / "x", lambda: pytest.fail("made twice"))
     np.testing.assert_array_equal(first.images, second.images)
 
 
@@ -62,7 +62,7 @@ def make_slowly(folder, made):
         time.sleep(0.3)
         return bacs.data.shift("fashion-mnist-part", limit=5)
 
-    assert len(images.shared(folder, make)) == 5
+    assert len(images.make_once(folder, make)) == 5
 
 
 def test_processes_that_ask_at_once_wait_for_the_first(tmp_path):
@@ -80,5 +80,5 @@ def test_processes_that_ask_at_once_wait_for_the_first(tmp_path):
 def test_a_failure_leaves_nothing_behind(tmp_path):
     shift = ImageSet("nameless", np.zeros((3, 2, 2, 1), np.uint8), None, ())
     with pytest.raises(DataError, match="nameless has no labels: there is nothing to score by"):
-        images.shared(tmp_path / "x", lambda: shift)
+        images.make_once(tmp_path / "x", lambda: shift)
     assert list(tmp_path.iterdir()) == []

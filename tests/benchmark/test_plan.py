@@ -5,7 +5,7 @@ import pytest
 from bacs.benchmark import Cell, plan
 from bacs.benchmark.cell import slug
 from bacs.benchmark.recipe import parse
-from bacs.benchmark.sweep import in_order
+from bacs.benchmark.sweep import order_cells
 from bacs.methods import METHODS
 
 
@@ -138,7 +138,7 @@ def test_identity_takes_a_shift_s_name_apart():
 
 def test_cells_run_shift_by_shift_and_the_longest_first():
     cells = plan(parse({"shifts": ["mnist", "svhn"], "methods": ["bn", "tent", "bacs"], "epochs": [1, 2]}))
-    ordered = in_order(cells)
+    ordered = order_cells(cells)
     assert [cell.shift for cell in ordered] == ["mnist"] * 5 + ["svhn"] * 5
     assert [cell.cost for cell in ordered[:5]] == [7, 7, 4, 4, 1]
     assert sorted(cell.id for cell in ordered) == sorted(cell.id for cell in cells)

@@ -118,11 +118,11 @@ def test_what_a_kill_left_behind_is_cleared_away(folder, recipe):
 
 def test_two_sweeps_of_one_folder_are_refused(folder):
     with (
-        store.locked(folder),
+        store.lock_folder(folder),
         pytest.raises(RunError, match=r"is being filled by another process \(pid \d+\)"),
-        store.locked(folder),
+        store.lock_folder(folder),
     ):
         pass
-    with store.locked(folder):  # and the lock is given back
+    with store.lock_folder(folder):  # and the lock is given back
         pass
     assert not (folder / ".lock").exists()

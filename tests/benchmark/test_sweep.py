@@ -16,7 +16,7 @@ from rich.console import Console
 
 import bacs
 from bacs.adaptation import forward
-from bacs.benchmark import images, plan, records, source, store, sweep
+from bacs.benchmark import images, plan, records, run_checksum, store, sweep
 from bacs.benchmark.recipe import parse
 from bacs.engine import Place
 from bacs.errors import DataError, RunError
@@ -103,7 +103,7 @@ def test_a_record_says_where_it_comes_from(swept, run_folder):
     assert (record["seed"], record["limit"], record["error"], record["format"]) == (3, 48, None, 2)
     assert record["settings"]["learning_rate"] == 0.01
     assert record["class_names"][0] == "T-shirt/top"
-    assert record["run"] == {"sha256": source.describe(run_folder)["sha256"], "members": 2, "name": "tiny"}
+    assert record["run"] == {"sha256": run_checksum.describe_run(run_folder)["sha256"], "members": 2, "name": "tiny"}
     assert set(record["versions"]) == {"bacs", "torch", "numpy", "python"}
     seconds = record["seconds"]
     assert seconds["total"] >= seconds["passes"] > 0
@@ -195,11 +195,11 @@ def test_another_ensemble_under_the_same_name_is_noticed(recipe, tmp_path):
 
 def test_a_run_that_changes_while_it_is_swept_fails_the_cells_that_met_it(recipe, tmp_path):
     tiny_ensemble().save(tmp_path / "run")
-    known = source.describe(tmp_path / "run")["sha256"]
+    known = run_checksum.describe_run(tmp_path / "run")["sha256"]
     tiny_ensemble(seeds=(5, 6)).save(tmp_path / "run")
-    source.opened.cache_clear()
+    run_checksum.open_run.cache_clear()
     with pytest.raises(RunError, match="has changed since the sweep began"):
-        source.opened(tmp_path / "run", known)
+        run_checksum.open_run(tmp_path / "run", known)
 
 
 def test_a_killed_worker_costs_no_cell(recipe, run_folder, tmp_path):
@@ -295,5 +295,5 @@ def test_a_stream_is_no_run(recipe, run_folder, tmp_path):
 
 
 def test_a_folder_in_use_is_refused(recipe, run_folder, tmp_path):
-    with store.locked(tmp_path / "out"), pytest.raises(RunError, match="is being filled by another process"):
+    with store.lock_folder(tmp_path / "out"), pytest.raises(RunError, match="is being filled by another process"):
         run(recipe, run_folder, tmp_path / "out")

@@ -15,7 +15,7 @@ from bacs.corruptions import VALIDATION
 from bacs.engine import Place
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
-from bacs.report.heat_map import heat_map
+from bacs.report.choice_figures import heat_map
 
 LEAST = {"data": "cifar10-c", "grid": {"learning_rate": [0.1, 0.2, 0.3], "posterior_weight": [1.0, 2.0]}}
 
@@ -94,7 +94,7 @@ def test_a_method_without_posterior_has_one_axis():
     assert len(tune.cells(recipe)) == 2 * 4
     choice = tune.choose(recipe, made_up(recipe, lambda shift, rate: rate))
     assert choice.settings == {"learning_rate": 0.1}
-    assert (choice.at_edge, tune.two_valued(recipe)) == ([], ["learning_rate"])
+    assert (choice.at_edge, tune.axes_of_two_values(recipe)) == ([], ["learning_rate"])
     plane = tune.plane(recipe, choice)
     assert plane.scores.tolist() == [[0.1, 0.2]]
     assert (plane.columns, plane.rows, plane.others) == (("learning_rate", [0.1, 0.2]), ("", [""]), [])
@@ -121,7 +121,7 @@ def test_every_numeric_setting_and_the_objective_may_be_varied_at_once():
     best = {"objective": "information_maximisation", "momentum": 0.5, "temperature": 1.0, "batch_weight": 1.0}
     assert (choice.settings, choice.score) == (best, 1.0)
     assert choice.at_edge == ["batch_weight"]
-    assert tune.two_valued(recipe) == ["temperature"]
+    assert tune.axes_of_two_values(recipe) == ["temperature"]
     assert tomllib.loads(tune.fragment(recipe, choice)) == {"method": {"bacs": best}}
     plane = tune.plane(recipe, choice)
     assert (plane.columns[0], plane.rows[0], plane.others) == ("objective", "momentum", ["temperature", "batch_weight"])

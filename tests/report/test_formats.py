@@ -9,13 +9,11 @@ import pytest
 from rich.console import Console
 
 from bacs.metrics import SCORES
-from bacs.report.chapter import chapter
-from bacs.report.comma_separated import comma_separated
 from bacs.report.comparison import comparisons
-from bacs.report.latex import escaped, latex
-from bacs.report.markdown import markdown
+from bacs.report.contents import chapter
+from bacs.report.formats import comma_separated, escape_latex, latex, markdown
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table
-from bacs.report.terminal import fitted, on_terminal, stack
+from bacs.report.terminal import TerminalTable, fit_to_width, stack
 from sweep_records import make_records
 
 TABLE = Table(
@@ -49,13 +47,13 @@ def test_comma_separated_values_are_the_numbers_in_full():
 
 
 def test_latex_escapes_all_that_is_special():
-    assert escaped(r"a_b & 5 % #1 $x$ {y} \z ^ ~ <>") == (
+    assert escape_latex(r"a_b & 5 % #1 $x$ {y} \z ^ ~ <>") == (
         r"a\_b \& 5 \% \#1 \$x\$ \{y\} \textbackslash{}z \textasciicircum{} \textasciitilde{} "
         r"\textless{}\textgreater{}"
     )
-    assert escaped("1 ± 2 → ∞ × −3 – √ Δ").isascii()
-    assert escaped("Acc ↑ NLL ↓") == r"Acc $\uparrow$ NLL $\downarrow$"
-    assert escaped("数") == "[?]"
+    assert escape_latex("1 ± 2 → ∞ × −3 – √ Δ").isascii()
+    assert escape_latex("Acc ↑ NLL ↓") == r"Acc $\uparrow$ NLL $\downarrow$"
+    assert escape_latex("数") == "[?]"
 
 
 def tables_of_a_sweep():
@@ -96,11 +94,11 @@ def test_latex_compiles(tmp_path):
 
 def test_the_terminal_shows_groups_over_headings_and_leaves_the_paper_out_where_it_is_narrow():
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system="standard")
-    console.print(on_terminal(fitted(TABLE, 100)))
+    console.print(TerminalTable(fit_to_width(TABLE, 100)))
     wide = console.file.getvalue()
     assert "paper" in wide
     assert "\x1b[1m87.77" in wide
-    narrow = fitted(TABLE, 20)
+    narrow = fit_to_width(TABLE, 20)
     assert [column.heading for column in narrow.columns] == ["Acc", "NLL"]
     assert [len(each.cells) for each in narrow.lines] == [2, 2]
 
@@ -116,7 +114,7 @@ def test_people_are_told_which_way_is_better_and_programs_get_the_plain_name():
 
 def printed(table, width):
     console = Console(file=io.StringIO(), width=width)
-    console.print(on_terminal(table))
+    console.print(TerminalTable(table))
     return console.file.getvalue()
 
 

@@ -5,12 +5,11 @@ import pytest
 from scipy import stats
 
 from bacs.metrics import SCORES
-from bacs.report import baseline, gain_plots
-from bacs.report.chapter import chapter
+from bacs.report import gain_figures, gains
 from bacs.report.comparison import comparisons
-from bacs.report.differences import paired_interval
-from bacs.report.figures import COLOURS
-from bacs.report.svg import inline_svg, png_file
+from bacs.report.contents import chapter
+from bacs.report.figure_style import COLOURS, inline_svg, png_file
+from bacs.report.gains import paired_interval
 from sweep_records import make_record, make_records
 
 CORRUPTIONS = ("fog", "snow", "frost")
@@ -28,7 +27,7 @@ def comparison():
 
 def gain_of(comparison, label, name):
     kinds = {entry.label: entry.kind for entry in comparison.entries}
-    (found,) = [gain for gain in baseline.gains(comparison, kinds[label], name) if gain.entry.label == label]
+    (found,) = [gain for gain in gains.gains(comparison, kinds[label], name) if gain.entry.label == label]
     return found
 
 
@@ -67,8 +66,8 @@ def test_each_corruption_counts_once_however_many_severities_it_has(comparison):
 
 
 def test_rows_are_compared_with_bn_of_their_kind_or_else_vanilla_or_else_the_first(comparison):
-    assert baseline.baseline(comparison.of_kind("ensemble")).label == "Ensemble BN Adapt"
-    assert [entry.method for entry in baseline.others(comparison.of_kind("single"))] == [
+    assert gains.baseline(comparison.of_kind("ensemble")).label == "Ensemble BN Adapt"
+    assert [entry.method for entry in gains.without_baseline(comparison.of_kind("single"))] == [
         "vanilla",
         "tent",
         "bacs",
@@ -76,14 +75,14 @@ def test_rows_are_compared_with_bn_of_their_kind_or_else_vanilla_or_else_the_fir
     ]
     for methods, expected in ((("bacs", "vanilla"), "vanilla"), (("bacs", "tent"), "tent")):
         entries = comparison_of(make_records(corruptions=CORRUPTIONS, methods=methods)).of_kind("single")
-        assert baseline.baseline(entries).method == expected
+        assert gains.baseline(entries).method == expected
 
 
 def test_the_figure_shows_the_numbers_of_its_table(comparison):
-    table = baseline.gains_table(comparison)
+    table = gains.gains_table(comparison)
     assert [line.label for line in table.lines[:4]] == ["Vanilla", "TENT", "BACS (MAP)", "BACS (MAP) - posterior"]
     for place, name in enumerate(SCORES):
-        (axes,) = gain_plots.gains_plot(comparison, name).axes
+        (axes,) = gain_figures.gains_plot(comparison, name).axes
         drawn = {line.get_gid(): line for line in axes.lines if line.get_marker() == "None" and line.get_gid()}
         row = next(line for line in table.lines if line.label == "BACS")
         mean, low, high = (cell.value for cell in row.cells[3 * place : 3 * place + 3])
@@ -94,13 +93,13 @@ def test_the_figure_shows_the_numbers_of_its_table(comparison):
 
 
 def test_rows_that_adapt_set_the_scale_and_vanilla_is_an_arrow_with_its_number(comparison):
-    (axes,) = gain_plots.gains_plot(comparison, "accuracy").axes
+    (axes,) = gain_figures.gains_plot(comparison, "accuracy").axes
     least, most = axes.get_xlim()
     assert least < 0 < most
     ends = [
         100 * end
         for kind in ("single", "ensemble")
-        for g in baseline.gains(comparison, kind, "accuracy")
+        for g in gains.gains(comparison, kind, "accuracy")
         if g.entry.method != "vanilla"
         for end in g[1:]
     ]
@@ -113,7 +112,7 @@ def test_rows_that_adapt_set_the_scale_and_vanilla_is_an_arrow_with_its_number(c
 
 @pytest.mark.parametrize(("name", "better"), [("accuracy", "in points, better →"), ("nll", "← better")])
 def test_the_axis_says_which_side_is_better_and_it_is_shaded(comparison, name, better):
-    for figure in (gain_plots.gains_plot(comparison, name), gain_plots.corruption_plot(comparison, "single", name)):
+    for figure in (gain_figures.gains_plot(comparison, name), gain_figures.corruption_plot(comparison, "single", name)):
         (axes,) = figure.axes
         assert better in axes.get_xlabel()
         assert f"{SCORES[name].label} minus BN Adapt" in axes.get_xlabel()
@@ -123,7 +122,7 @@ def test_the_axis_says_which_side_is_better_and_it_is_shaded(comparison, name, b
 
 
 def test_points_by_corruption_are_means_over_severities(comparison):
-    (axes,) = gain_plots.corruption_plot(comparison, "ensemble", "accuracy").axes
+    (axes,) = gain_figures.corruption_plot(comparison, "ensemble", "accuracy").axes
     assert [text.get_text() for text in axes.get_yticklabels()] == ["snow", "frost", "fog"]
     (line,) = [line for line in axes.lines if line.get_label() == "BACS"]
     entries = {entry.method: entry for entry in comparison.of_kind("ensemble")}
@@ -146,7 +145,7 @@ def test_points_by_corruption_are_means_over_severities(comparison):
 
 def test_further_rows_of_a_method_have_smaller_points():
     records = make_records(corruptions=CORRUPTIONS) + make_records(corruptions=CORRUPTIONS, methods=("bacs",), epochs=5)
-    (axes,) = gain_plots.corruption_plot(comparison_of(records), "ensemble", "nll").axes
+    (axes,) = gain_figures.corruption_plot(comparison_of(records), "ensemble", "nll").axes
     sizes = {line.get_label(): line.get_markersize() for line in axes.lines if line.get_gid() == "method-bacs"}
     assert sizes["BACS (5 epochs)"] < 0.8 * sizes["BACS (1 epoch)"]
 
@@ -155,8 +154,8 @@ def test_the_names_of_rows_and_axes_lie_within_the_figure():
     records = make_records() + make_records(methods=("bacs", "bacs-no-posterior"), epochs=5)
     comparison = comparison_of(records)
     for figure in (
-        gain_plots.gains_plot(comparison, "accuracy"),
-        gain_plots.corruption_plot(comparison, "single", "nll"),
+        gain_figures.gains_plot(comparison, "accuracy"),
+        gain_figures.corruption_plot(comparison, "single", "nll"),
     ):
         figure.draw_without_rendering()
         (axes,) = figure.axes
@@ -172,11 +171,11 @@ def test_an_infinite_nll_has_no_place_but_spoils_nothing():
     records = [make_record(shift, "tent", ensemble=scores) for shift in shifts]
     comparison = comparison_of(records + [make_record(shift, method) for shift in shifts for method in ("bn", "bacs")])
     for figure in (
-        gain_plots.gains_plot(comparison, "nll"),
-        gain_plots.corruption_plot(comparison, "ensemble", "nll"),
+        gain_figures.gains_plot(comparison, "nll"),
+        gain_figures.corruption_plot(comparison, "ensemble", "nll"),
     ):
         assert png_file(figure).startswith(b"\x89PNG")
-    (row,) = [line for line in baseline.gains_table(comparison).lines if line.label == "Ensemble TENT"]
+    (row,) = [line for line in gains.gains_table(comparison).lines if line.label == "Ensemble TENT"]
     assert [cell.text for cell in row.cells[3:6]] == ["–"] * 3
 
 
@@ -209,5 +208,5 @@ def test_the_note_says_what_the_interval_is(comparison):
 def test_a_dollar_sign_in_a_label_is_no_formula():
     records = [make_record(shift, m) for m in ("bn", "a$b^$") for shift in ("cifar10-c/fog/5", "cifar10-c/snow/5")]
     comparison = comparison_of(records)
-    assert "a$b^$" in inline_svg(gain_plots.gains_plot(comparison, "nll"), "gains", "Gains")
-    assert "a$b^$" in inline_svg(gain_plots.corruption_plot(comparison, "single", "nll"), "points", "Points")
+    assert "a$b^$" in inline_svg(gain_figures.gains_plot(comparison, "nll"), "gains", "Gains")
+    assert "a$b^$" in inline_svg(gain_figures.corruption_plot(comparison, "single", "nll"), "points", "Points")

@@ -6,11 +6,11 @@ import pytest
 from bacs.corruptions import TEST
 from bacs.errors import RunError
 from bacs.report import over_time
-from bacs.report.chapter import chapter
 from bacs.report.comparison import comparisons
-from bacs.report.latex import latex
+from bacs.report.contents import chapter
+from bacs.report.figure_style import inline_svg
+from bacs.report.formats import latex
 from bacs.report.records import read
-from bacs.report.svg import inline_svg
 from bacs.report.write import write
 from sweep_records import make_record, make_stream_record, write_sweep
 
@@ -90,7 +90,7 @@ def test_the_table_of_a_stream_says_what_it_is_of():
     summary = chapter(comparison_of()).summary
     assert summary.title == "CIFAR-10-C, continual, 2 corruptions one after the other at severity 5"
     (note,) = summary.notes
-    assert note.startswith("500 images a shift; 2 shifts in one stream; 3 members; seed 0. ")
+    assert note.startswith("500 images per shift; 2 shifts in one stream; 3 members; seed 0. ")
     assert {column.group for column in summary.columns} == {""}  # the paper has no such table
     gradual = chapter(comparison_of(protocol="gradual"))
     assert gradual.summary.title == "CIFAR-10-C, gradual, 2 corruptions one after the other"

@@ -88,7 +88,7 @@ def test_a_table_stands_beside_the_same_shifts_only():
     every = {(name, severity) for name in TEST for severity in range(1, 6)}
 
     def number(*arguments, **options):
-        found = paper.beside(*arguments, **{"published": False} | options)
+        found = paper.find_table(*arguments, **{"published": False} | options)
         return found and found.number
 
     assert number("cifar10-c", "offline", worst) == 1
@@ -113,7 +113,7 @@ def test_a_recipe_of_a_table_finds_that_table_beside_it(file):
     shifts = [parts(name) for name in recipe.shift_names()]
     (data,) = {name.removesuffix("/clean") for name, _, _ in shifts}
     cells = {(corruption, severity) for _, corruption, severity in shifts}
-    table = paper.beside(data, protocol, cells, published=recipe.published)
+    table = paper.find_table(data, protocol, cells, published=recipe.published)
     assert table is not None
     number = re.match(r"# Tables? (\d+)", file.read_text())[1]
     assert table.number == int(number)

@@ -5,12 +5,11 @@ import pytest
 
 from bacs.corruptions import TEST
 from bacs.metrics import ALEXNET_ERROR, SCORES
-from bacs.report import breakdown, curves
-from bacs.report.chapter import chapter
+from bacs.report import calibration, corruption_tables
 from bacs.report.comparison import comparisons
-from bacs.report.differences import differences_table, paired
-from bacs.report.notes import settings_table
-from bacs.report.summary import summary_table
+from bacs.report.contents import chapter
+from bacs.report.gains import differences_table, paired_difference
+from bacs.report.main_table import settings_table, summary_table
 from bacs.report.tables import cells_of
 from sweep_records import make_record, make_records
 
@@ -67,10 +66,10 @@ def test_notes_say_what_is_not_as_in_the_paper():
     settings = make_record()["settings"] | {"learning_rate": 0.01, "batch_size": 64}
     records = make_records(methods=("vanilla", "bn", "tent")) + make_records(methods=("bacs",), settings=settings)
     notes = " ".join(summary_table(comparison_of(records)).notes)
-    assert "2,000 images a shift; 3 members; seed 0" in notes
+    assert "2,000 images per shift; 3 members; seed 0" in notes
     assert "Table 1 of Zhou & Levine 2021" in notes
     assert "10 members (here 3)" in notes
-    assert "10,000 images a shift (here 2,000)" in notes
+    assert "10,000 images per shift (here 2,000)" in notes
     assert "the published files (here corrupted anew)" in notes
     assert "batch size 128 (here 64) for BACS; learning rate 0.001 (here 0.01) for BACS" in notes
     assert "Rows of the paper that were not run: bacs (single, 5 epochs), tent (single, 5 epochs)." in notes
@@ -103,7 +102,7 @@ def test_without_a_common_shift_there_are_no_means():
     assert {cell.text for each in table.lines for cell in each.cells} == {"–"}
     assert any(note.startswith("No shift has been finished for every row") for note in table.notes)
     assert differences_table(comparison) is None
-    by_corruption = breakdown.corruption_tables(comparison)[3]
+    by_corruption = corruption_tables.corruption_tables(comparison)[3]
     assert [cell.text == "–" for cell in line(by_corruption, "fog").cells] == [False, True]
     assert chapter(comparison).pictures == []
 
@@ -111,7 +110,7 @@ def test_without_a_common_shift_there_are_no_means():
 def test_mixed_images_and_runs_are_said():
     records = [make_record(method="bn"), make_record(method="bacs", images=500, run={"sha256": "cd" * 32})]
     note = summary_table(comparison_of(records)).notes[0]
-    assert "500–2,000 images a shift" in note
+    assert "500–2,000 images per shift" in note
     assert "2 different runs" in note
     assert "Rows differ in the number of images of the same shift." in note
 
@@ -127,10 +126,10 @@ def test_one_shift_says_how_well_an_accuracy_is_known():
 
 
 def test_paired_differences_by_hand():
-    mean, error = paired([3.0, 5.0, 10.0], [1.0, 2.0, 3.0])  # 2, 3, 7: variance 7
+    mean, error = paired_difference([3.0, 5.0, 10.0], [1.0, 2.0, 3.0])  # 2, 3, 7: variance 7
     assert mean == pytest.approx(4)
     assert error == pytest.approx((7 / 3) ** 0.5)
-    assert np.isnan(paired([1.0, np.inf], [1.0, np.inf])).all()
+    assert np.isnan(paired_difference([1.0, np.inf], [1.0, np.inf])).all()
 
 
 def test_differences_are_bacs_minus_the_others_by_kind():
@@ -155,7 +154,7 @@ def test_differences_are_bacs_minus_the_others_by_kind():
 
 def test_by_corruption_tables_have_every_cell():
     records = make_records(severities=(3, 5))
-    tables = breakdown.corruption_tables(comparison_of(records))
+    tables = corruption_tables.corruption_tables(comparison_of(records))
     assert len(tables) == 4
     table = tables[1]
     assert table.title == (
@@ -171,14 +170,14 @@ def test_by_severity_and_its_spread():
     records = make_records(severities=(1, 3, 5))
     comparison = comparison_of(records)
     worst = [r for r in records if r["severity"] == 5]
-    table = breakdown.severity_table(comparison)
+    table = corruption_tables.severity_table(comparison)
     assert line(table, "BACS").cells[2].value == pytest.approx(100 * mean_of(worst, "bacs", "ensemble", "accuracy"))
     nll = sorted(r["ensemble"]["nll"] for r in worst if r["method"] == "bacs")
-    found = line(breakdown.spread_tables(comparison)[1], "5: BACS")
+    found = line(corruption_tables.spread_tables(comparison)[1], "5: BACS")
     # 15 values: the quartiles are the 4th/5th and 11th/12th averaged, the median the 8th.
     by_hand = [nll[0], (nll[3] + nll[4]) / 2, nll[7], (nll[10] + nll[11]) / 2, nll[14], np.mean(nll)]
     assert [cell.value for cell in found.cells] == pytest.approx(by_hand)
-    assert breakdown.severity_table(comparison_of(worst)) is None
+    assert corruption_tables.severity_table(comparison_of(worst)) is None
 
 
 def test_all_severities_of_cifar_also_give_the_papers_table_at_the_worst():
@@ -191,38 +190,38 @@ def test_all_severities_of_cifar_also_give_the_papers_table_at_the_worst():
 def test_uneven_severities_are_said():
     records = make_records(corruptions=["fog", "snow"], severities=(1, 5))
     records = [r for r in records if (r["corruption"], r["severity"]) != ("snow", 1)]
-    notes = breakdown.severity_table(comparison_of(records)).notes
+    notes = corruption_tables.severity_table(comparison_of(records)).notes
     assert notes == ("Severities do not have the same corruptions: 1 corruption at 1, 2 corruptions at 5.",)
 
 
 def test_mce_is_there_for_all_of_imagenet_c_alone():
     records = make_records("imagenet-c", severities=(1, 2, 3, 4, 5), methods=("vanilla", "bacs"))
-    table = breakdown.mce_table(comparison_of(records))
+    table = corruption_tables.mce_table(comparison_of(records))
     ratios = []
     for corruption, alexnet in ALEXNET_ERROR.items():
         mine = [r for r in records if r["corruption"] == corruption and r["method"] == "vanilla"]
         ratios.append((1 - np.mean([r["single"]["accuracy"] for r in mine])) / alexnet)
     assert line(table, "Vanilla").cells[0].value == pytest.approx(100 * np.mean(ratios))
     assert [cell.text for cell in line(table, "BACS").cells[1:]] == ["46.78"]
-    assert breakdown.mce_table(comparison_of(records[:-2])) is None
-    assert breakdown.mce_table(comparison_of(make_records(severities=(1, 2, 3, 4, 5)))) is None
+    assert corruption_tables.mce_table(comparison_of(records[:-2])) is None
+    assert corruption_tables.mce_table(comparison_of(make_records(severities=(1, 2, 3, 4, 5)))) is None
 
 
 def test_curves_are_means_over_shifts():
     records = make_records(corruptions=["fog", "snow"], methods=("bn", "bacs"))
     comparison = comparison_of(records)
     ours = [r for r in records if r["method"] == "bacs"]
-    reliability = curves.reliability_curves(comparison)["BACS"]
+    reliability = calibration.reliability_curves(comparison)["BACS"]
     by_hand = np.mean([r["reliability"]["accuracy"] for r in ours], axis=0)
     np.testing.assert_allclose(reliability["accuracy"], by_hand)
-    table = curves.reliability_table(comparison)
+    table = calibration.reliability_table(comparison)
     assert len(table.lines) == 20
     assert table.lines[4].cells[3].value == pytest.approx(by_hand[4])
     # The records' risk is (1 - accuracy) coverage^2; a straight line between 50 points is close to it.
-    risk = curves.risk_curves(comparison)["BACS"]
+    risk = calibration.risk_curves(comparison)["BACS"]
     error = np.mean([1 - r["ensemble"]["accuracy"] for r in ours])
     np.testing.assert_allclose(risk["risk"], error * np.square(risk["coverage"]), atol=1e-4)
-    assert len(curves.risk_table(comparison).lines) == 50
+    assert len(calibration.risk_table(comparison).lines) == 50
 
 
 def test_settings_are_those_that_a_method_uses():

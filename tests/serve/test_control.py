@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import bacs
 from bacs.parameters import read
-from bacs.serve import watch as watching
-from bacs.serve.watch import Watch
+from bacs.serve import display
+from bacs.serve.display import Display
 from serving import Running, encoded, multipart, pixels, served_ensemble
 
 BATCHES = [pixels(8, seed) for seed in range(6)]
@@ -47,7 +47,7 @@ def test_frozen_it_predicts_as_it_stands_and_resumed_it_goes_on():
         np.testing.assert_allclose(confidences(told), expected.numpy(), atol=1e-6)
         np.testing.assert_allclose(confidences(running.predict(BATCHES[2])), expected.numpy(), atol=1e-6)
         assert not unchanged(before, weights(running))
-        assert [event["what"] for event in running.service.watch.snapshot()["decisions"]] == [
+        assert [event["what"] for event in running.service.display.snapshot()["decisions"]] == [
             {"frozen": [False, True]},
             {"frozen": [True, False]},
         ]
@@ -92,7 +92,7 @@ def test_a_stream_that_diverged_goes_home_and_answers():
         expected = bacs.stream(served_ensemble(), "bacs").step_predictive(BATCHES[1]).probabilities.max(dim=-1).values
         np.testing.assert_allclose(confidences(running.predict(BATCHES[1])), expected.numpy(), atol=1e-6)
         running.settle()
-        decision = running.service.watch.snapshot()["decisions"][-1]
+        decision = running.service.display.snapshot()["decisions"][-1]
         assert decision["reason"] == "a member's outputs stopped being finite"
 
 
@@ -100,7 +100,7 @@ def test_pictures_are_shown_and_then_forgotten_for_privacy():
     with Running(bacs.stream(served_ensemble(), "vanilla")) as running:
         running.predict(BATCHES[0])
         running.settle()
-        shown = running.service.watch.snapshot()["pictures"]
+        shown = running.service.display.snapshot()["pictures"]
         assert len(shown) == 8
         status, headers, told = running.ask("GET", f"/pictures/{shown[0]['number']}")
         assert (status, headers["content-type"], told[:4]) == (200, "image/png", b"\x89PNG")
@@ -108,11 +108,11 @@ def test_pictures_are_shown_and_then_forgotten_for_privacy():
         assert running.ask("GET", f"/pictures/{shown[0]['number']}")[0] == 404
         running.predict(BATCHES[1])
         running.settle()
-        assert running.service.watch.snapshot()["pictures"] == []
+        assert running.service.display.snapshot()["pictures"] == []
         running.control("pictures/true")
         running.predict(BATCHES[1])
         running.settle()
-        assert len(running.service.watch.snapshot()["pictures"]) == 8
+        assert len(running.service.display.snapshot()["pictures"]) == 8
 
 
 def test_the_figures_are_those_of_the_last_images():
@@ -166,11 +166,11 @@ def test_events_follow_the_service():
 
 
 def test_a_long_past_stays_in_less_detail(monkeypatch):
-    monkeypatch.setattr(watching, "ROWS", 10)
-    watch = Watch()
+    monkeypatch.setattr(display, "ROWS", 10)
+    shown = Display()
     for step in range(100):
-        watch.add_row({"step": step})
-    steps = [row["step"] for row in watch.snapshot()["rows"]]
+        shown.add_row({"step": step})
+    steps = [row["step"] for row in shown.snapshot()["rows"]]
     assert len(steps) <= 10
     assert steps[0] == 0
     assert steps[-1] == 99

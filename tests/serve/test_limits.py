@@ -144,7 +144,7 @@ def test_pages_beyond_the_limit_are_refused():
     with Running(stream(), limits=Limits(max_watchers=1)) as running, connected(running) as first:
         first.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert first.recv(4096).startswith(b"HTTP/1.1 200 ")
-        wait_until(lambda: running.service.watch.watchers == 1)
+        wait_until(lambda: running.service.display.watchers == 1)
         assert running.ask("GET", "/events")[0] == 429
 
 

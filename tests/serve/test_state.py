@@ -117,9 +117,9 @@ def test_sigterm_answers_what_was_accepted_and_keeps_it(tmp_path):
 
 def test_two_services_do_not_share_a_state(tmp_path):
     state = State(tmp_path / "state", save_every=1)
-    with state.owned(), pytest.raises(RunError, match=r"state .* is used by another process \(pid \d+\)"):
-        state.owned().__enter__()
-    with state.owned():
+    with state.lock(), pytest.raises(RunError, match=r"state .* is used by another process \(pid \d+\)"):
+        state.lock().__enter__()
+    with state.lock():
         pass
 
 

@@ -5,7 +5,7 @@ from PIL import Image
 
 from bacs.data.folder import FolderImages
 from bacs.training import Identity, PadCropFlip
-from bacs.training.files import RandomResizedCrop, box
+from bacs.training.augment import RandomResizedCrop, crop_box
 
 
 def by_hand(image, uniforms, padding, flip):
@@ -57,7 +57,7 @@ def test_crop_boxes_have_the_area_and_shape_that_was_drawn():
     generator = torch.Generator().manual_seed(0)
     areas, ratios = [], []
     for uniforms in torch.rand(2000, 4, generator=generator).tolist():
-        left, top, right, bottom = box(400, 400, uniforms, 0.08)
+        left, top, right, bottom = crop_box(400, 400, uniforms, 0.08)
         assert 0 <= left < right <= 400.0001
         assert 0 <= top < bottom <= 400.0001
         areas.append((right - left) * (bottom - top) / 400**2)

@@ -13,7 +13,7 @@ import bacs
 from bacs.cli.place import Where
 from bacs.cli.train import train
 from bacs.errors import RunError
-from bacs.training import curves, folder
+from bacs.training import curves, run_folder
 
 
 def test_a_run_ends_with_scores_the_way_to_load_it_and_curves(recipe_file, tmp_path, capsys):
@@ -30,7 +30,7 @@ def test_json_has_the_scores_for_a_program(recipe_file, tmp_path, capsys):
     assert train(recipe_file, out=tmp_path / "run", members=(1,), where=Where(workers=1), json=True) == 0
     (member,) = json.loads(capsys.readouterr().out)
     assert member["member"] == 1
-    assert member["scores"] == folder.about(tmp_path / "run", 1)["scores"]
+    assert member["scores"] == run_folder.read_about(tmp_path / "run", 1)["scores"]
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(recipe_file, tmp_path, capsys, monkeypatch):
@@ -51,7 +51,7 @@ def test_without_tensorboard_the_error_says_how_to_get_it_before_any_work(recipe
 def test_curves_show_every_member(tmp_path):
     line = {"loss": 1.0, "accuracy": 0.5, "learning_rate": 0.1}
     logs = {index: [{"epoch": epoch, **line} for epoch in (1, 2)] for index in range(3)}
-    curves.plot(logs, tmp_path / "curves.svg")
+    curves.draw_curves(logs, tmp_path / "curves.svg")
     text = (tmp_path / "curves.svg").read_text()
     assert text.count("<!-- member") == 3
     assert "<!-- training loss -->" in text
@@ -70,7 +70,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(recipe_file, tmp_path):
         start_new_session=True,
     )
     until = time.monotonic() + 90
-    while not folder.read_log(tmp_path / "run", 0) and time.monotonic() < until:
+    while not run_folder.read_log(tmp_path / "run", 0) and time.monotonic() < until:
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
     _, shown = process.communicate(timeout=30)

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import bacs
-from bacs.training import distributed
+from bacs.training.train import is_distributed
 
 SCRIPT = Path(__file__).parent / "two_processes.py"
 
@@ -44,4 +44,4 @@ def test_two_processes_take_the_steps_of_one_on_the_same_batches(tmp_path, data_
 
 def test_a_process_on_its_own_is_not_taken_for_one_of_several(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    assert not distributed.launched()
+    assert not is_distributed()

@@ -87,7 +87,7 @@ def test_initial_weights_depend_on_the_seed_alone():
         ({"epochs": 2}, "a posterior needs at least 2 iterates, got 1 of epochs=2, collect_from=0.533"),
         ({"posterior": "swag"}, "posterior must be one of .*did you mean 'swag_diag'"),
         ({"precision": "float16"}, "precision must be one of float32, bfloat16; got 'float16'"),
-        ({"labels": np.zeros(59, np.int64)}, r"labels must be whole numbers, one an image: 60 images, labels \[59\]"),
+        ({"labels": np.zeros(59, np.int64)}, r"labels must be whole numbers, one per image: 60 images, labels \[59\]"),
         ({"images": np.zeros((60, 3, 12, 12), np.float32)}, "images must be uint8, got torch.float32"),
         ({"images": np.zeros((60, 12, 12), np.uint8)}, r"images must be \[batch, height, width, channels\]"),
     ],

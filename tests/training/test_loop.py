@@ -10,7 +10,7 @@ from bacs.parameters import read
 from bacs.posteriors import swag_diag
 from bacs.preprocessing import Preprocessing
 from bacs.training import Identity, loop
-from bacs.training.settings import Settings
+from bacs.training.settings import TrainingSettings
 from bacs.training.shard import WHOLE, Shard
 from small import small_model
 
@@ -23,7 +23,7 @@ def tensors(train_data):
 
 
 def settings(**changes):
-    return Settings(**({"epochs": 4, "batch_size": 16, "learning_rate": 0.05, "augment": Identity()} | changes))
+    return TrainingSettings(**({"epochs": 4, "batch_size": 16, "learning_rate": 0.05, "augment": Identity()} | changes))
 
 
 def test_an_epoch_takes_the_steps_of_a_plain_loop(tensors):

@@ -11,8 +11,8 @@ from rich.console import Console
 from safetensors.torch import save_file
 from torch import distributed, nn
 
-from bacs.training import distributed as launcher
 from bacs.training import fit, initialised, recipe
+from bacs.training import train as launcher
 
 
 def network():
@@ -34,8 +34,8 @@ if __name__ == "__main__":
     member = trained(data_file)
     if distributed.get_rank() == 0:
         save_file(dict(member.model.state_dict()), out / "weights.safetensors")
-    assert launcher.launched()
-    launcher.train(
+    assert launcher.is_distributed()
+    launcher.train_distributed(
         recipe.read(recipe_file),
         out / "run",
         members=[1],
@@ -43,5 +43,5 @@ if __name__ == "__main__":
         device="cpu",
         console=Console(file=io.StringIO()),
     )
-    gc.collect()  # as bacs.training.distributed does
+    gc.collect()  # as bacs.training.train does
     distributed.destroy_process_group()

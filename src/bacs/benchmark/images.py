@@ -26,7 +26,7 @@ def folder(working: Path, shift: str) -> Path:
     return working / "images" / slug(shift)
 
 
-def shared(folder: Path, make: Callable[[], ImageSet]) -> ImageSet:
+def make_once(folder: Path, make: Callable[[], ImageSet]) -> ImageSet:
     """The shift stored in `folder`; the first to ask makes it, the others wait."""
     if not folder.exists():
         with files.lock(folder.with_name(f"{folder.name}.lock"), f"{folder} is being made", wait=True):

@@ -42,7 +42,7 @@ def pass_through(
     batch_size = cell.settings["batch_size"]
     # A job that outlives its killed sweep for a moment may still be writing.
     with kept.owned(folder, wait=True):
-        running, tally = begun(cell, ensemble, folder, about, **options)
+        running, tally = begin_or_resume(cell, ensemble, folder, about, **options)
         clock.go_on(running.beside.get("seconds", {}))
         on_batch(tally.images * len(ensemble))
         how = {"batch_size": batch_size, "start": tally.images}
@@ -60,7 +60,9 @@ def pass_through(
         return tally.summary(names) | {"events": events_of(running, batch_size, tally.images)}
 
 
-def begun(cell: Cell, ensemble: Ensemble, folder: Path, about: dict[str, Any], **options: Any) -> tuple[Stream, Tally]:
+def begin_or_resume(
+    cell: Cell, ensemble: Ensemble, folder: Path, about: dict[str, Any], **options: Any
+) -> tuple[Stream, Tally]:
     """A stream and what was scored of it: from where they were left, else from the start."""
     assert cell.world is not None
     assert cell.window is not None

@@ -15,14 +15,14 @@ from torch import Tensor
 import bacs
 from bacs import data
 from bacs.agreement import observe
-from bacs.benchmark import images, source, store
+from bacs.benchmark import images, run_checksum, store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.follow import follow
 from bacs.benchmark.lasting import pass_through
+from bacs.benchmark.progress import heartbeat
 from bacs.benchmark.scores import judge, summary
 from bacs.benchmark.tempered import Tempered
-from bacs.benchmark.watch import Heartbeat
 from bacs.data import ImageSet
 from bacs.drivers.evaluate import member_probabilities
 from bacs.ensemble import Ensemble
@@ -72,7 +72,7 @@ def failed(job: CellJob, error: BaseException) -> dict[str, Any]:
 def measured(job: CellJob) -> dict[str, Any]:
     """The record of a cell."""
     cell, clock = job.cell, Clock()
-    ensemble = source.opened(job.run, job.about_run["sha256"])
+    ensemble = run_checksum.open_run(job.run, job.about_run["sha256"])
     clock.lap("load")
     first = shared_shift(job, cell.shifts[0])
     clock.lap("data")
@@ -83,7 +83,7 @@ def measured(job: CellJob) -> dict[str, Any]:
     names = list(first.classes if ensemble.class_names is None else ensemble.class_names)
     mask = None if first.class_mask is None else torch.as_tensor(first.class_mask)
     how = {"class_mask": mask, "device": job.device, "compile": job.compile}
-    with Heartbeat(job.working, cell, images=count, members=len(ensemble)) as beat:
+    with heartbeat(job.working, cell, images=count, members=len(ensemble)) as beat:
         if cell.world is not None:
             state = {"folder": store.stream_folder(job.out, cell), "about": state_of(job)}
             fields = pass_through(cell, ensemble, first, names, clock, beat, **state, **how)
@@ -109,7 +109,7 @@ def state_of(job: CellJob) -> dict[str, Any]:
 def shared_shift(job: CellJob, name: str) -> ImageSet:
     """The images of a shift, as all cells that meet it share them."""
     seed, limit = job.cell.seed, job.cell.limit
-    return images.shared(
+    return images.make_once(
         images.folder(job.working, name), lambda: data.shift(name, data_dir=job.data_dir, seed=seed, limit=limit)
     )
 

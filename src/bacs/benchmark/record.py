@@ -18,12 +18,12 @@ READABLE = (1, FORMAT)
 Scores = dict[str, float | Literal["inf"]]
 
 
-class Reliability(TypedDict):
+class ReliabilityRecord(TypedDict):
     confidence: list[float]
     accuracy: list[float]
 
 
-class RiskCoverage(TypedDict):
+class RiskCoverageRecord(TypedDict):
     coverage: list[float]
     risk: list[float]
 
@@ -53,8 +53,8 @@ class Record(TypedDict):
     windows: NotRequired[list[dict[str, Any]]]
     class_names: NotRequired[list[str]]
     class_accuracy: NotRequired[list[float | None]]
-    reliability: NotRequired[Reliability | None]
-    risk_coverage: NotRequired[RiskCoverage | None]
+    reliability: NotRequired[ReliabilityRecord | None]
+    risk_coverage: NotRequired[RiskCoverageRecord | None]
     seconds: NotRequired[dict[str, float]]
     images_per_second: NotRequired[float]
 

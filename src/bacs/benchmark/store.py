@@ -1,7 +1,7 @@
 """The folder of a sweep, and what is where in it.
 
 sweep.json           the recipe as it was resolved, and the run
-records/<cell>.json  one a cell, written whole the moment it is finished
+records/<cell>.json  one per cell, written whole the moment it is finished
 streams/<cell>/      a long stream on its way, saved every so often; gone when it is finished
 working/             images and progress of the cells at work; gone at the end
 """
@@ -58,7 +58,7 @@ def forget_stream(out: Path, cell: Cell) -> None:
 
 
 @contextmanager
-def working(out: Path) -> Iterator[Path]:
+def working_folder(out: Path) -> Iterator[Path]:
     """A folder of this very call for what its cells share; gone at the end, with what killed calls left behind.
 
     Of this very call, since jobs may outlive a killed sweep for a moment and still be writing in theirs.
@@ -71,14 +71,14 @@ def working(out: Path) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def locked(out: Path) -> AbstractContextManager[None]:
+def lock_folder(out: Path) -> AbstractContextManager[None]:
     """Sole right to sweep into this folder."""
     return files.lock(out / ".lock", f"{out} is being filled")
 
 
 def write(out: Path, record: Mapping[str, Any]) -> None:
     """Stores the record of a cell, whole or not at all."""
-    scores = {key: _encoded(record[key]) for key in SCORED if key in record}
+    scores = {key: _encode(record[key]) for key in SCORED if key in record}
     fields = seal({"format": FORMAT, **record, **scores})
     lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in fields.items()]
     _replace(record_file(out, record["id"]), "{" + ",\n ".join(lines) + "}\n")
@@ -89,7 +89,7 @@ def read(file: Path) -> dict[str, Any]:
     try:
         record = read_json(file)
         check_record(file, record)
-        return record | {key: _decoded(record[key]) for key in SCORED if key in record}
+        return record | {key: _decode(record[key]) for key in SCORED if key in record}
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise RunError(f"{file} is damaged ({error}); remove it and its cell is made again") from error
 
@@ -108,7 +108,7 @@ def is_finished(out: Path, cell: Cell) -> bool:
 def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied: Sequence[str] = ()) -> list[str]:
     """The ids of finished cells in a folder, which need not exist; raises if it is filled with something else.
 
-    A folder has one run, one seed, one limit and one choice of settings a method (but for `varied` ones), so that its
+    A folder has one run, one seed, one limit and one choice of settings per method (but for `varied` ones), so that its
     records can be averaged. Shifts, methods, protocols and epochs may come and go, but not shifts within a stream.
     """
     if (out / checkpoints.MANIFEST).exists() or out.is_file():
@@ -193,18 +193,18 @@ def _replace(file: Path, text: str) -> None:
         raise RunError(f"could not write {file}: {error.strerror or error}; finished records are intact") from error
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     """Infinity, which JSON has not, as the text "inf"."""
     if isinstance(value, dict):
-        return {key: _encoded(each) for key, each in value.items()}
+        return {key: _encode(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_encoded(each) for each in value]
+        return [_encode(each) for each in value]
     return "inf" if value == math.inf else value
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _decoded(each) for key, each in value.items()}
+        return {key: _decode(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_decoded(each) for each in value]
+        return [_decode(each) for each in value]
     return math.inf if value == "inf" else value

@@ -10,31 +10,32 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from bacs import data
-from bacs.benchmark import images, source, store, watch
+from bacs.benchmark import images, run_checksum, store
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.measure import CellJob, failed, run_cell
 from bacs.benchmark.plan import plan
+from bacs.benchmark.progress import show_progress
 from bacs.benchmark.recipe import Recipe
 from bacs.data.locate import data_root
 from bacs.engine import HERE, Outcome, Place
 from bacs.errors import DataError, RunError
 
 
-class Summary(NamedTuple):
+class SweepSummary(NamedTuple):
     cells: int  # that were asked for
     skipped: int  # finished before
     finished: int  # now
     failed: dict[str, str]  # id -> error
 
 
-def sweep(recipe: Recipe, run: str | Path, out: str | Path, **options: Any) -> Summary:
+def sweep(recipe: Recipe, run: str | Path, out: str | Path, **options: Any) -> SweepSummary:
     """How it went; `bacs.benchmark.records(out)` has the records themselves, at any time. Options as in `run_cells`."""
     return run_cells(plan(recipe), about(recipe.as_json(), Path(run)), Path(run), Path(out), **options)
 
 
 def about(recipe: Mapping[str, Any], run: Path, kind: str = "sweep") -> dict[str, Any]:
     """What a folder's manifest says: the recipe as it was resolved, and the run."""
-    return {"kind": kind, "recipe": json.loads(json.dumps(recipe)), "run": source.describe(run)}
+    return {"kind": kind, "recipe": json.loads(json.dumps(recipe)), "run": run_checksum.describe_run(run)}
 
 
 def run_cells(
@@ -49,7 +50,7 @@ def run_cells(
     download: bool = False,
     compile: bool = False,
     console: Console | None = None,
-) -> Summary:
+) -> SweepSummary:
     """Runs the cells that have no record yet. Calling again with the same arguments is how a sweep is resumed.
 
     A cell that fails is stored with its error, does not stop the others, and is tried again by the next call.
@@ -63,10 +64,10 @@ def run_cells(
     place.check()
     root = data_root(data_dir)
     finished = set(store.check(out, about, cells, varied=varied))
-    todo = in_order([cell for cell in cells if cell.id not in finished])
+    todo = order_cells([cell for cell in cells if cell.id not in finished])
     if todo:
         check_shifts(todo, run, about["run"]["sha256"], root, download=download)
-    with store.locked(out), store.working(out) as working:
+    with store.lock_folder(out), store.working_folder(out) as working:
         store.begin(out, about)
         for cell in cells:
             if cell.id in finished:  # and the sweep was killed before it could tidy up
@@ -85,10 +86,10 @@ def run_cells(
             for turn, cell in enumerate(todo)
         ]
         errors = _run(jobs, place, console or Console(stderr=True))
-    return Summary(len(cells), len(cells) - len(todo), len(todo) - len(errors), errors)
+    return SweepSummary(len(cells), len(cells) - len(todo), len(todo) - len(errors), errors)
 
 
-def in_order(cells: Sequence[Cell]) -> list[Cell]:
+def order_cells(cells: Sequence[Cell]) -> list[Cell]:
     """Shift by shift, to keep few images at a time; of one shift the longest first, to let workers end together."""
     shifts = {shift: turn for turn, shift in enumerate(dict.fromkeys(cell.shift for cell in cells))}
     return sorted(cells, key=lambda cell: (shifts[cell.shift], -cell.cost))
@@ -99,7 +100,7 @@ def check_shifts(cells: Sequence[Cell], run: Path, sha256: str, root: Path, *, d
 
     One shift that can be read is enough to begin: what is wrong with others becomes the error of their cells.
     """
-    ensemble, problem = source.opened(run, sha256), None
+    ensemble, problem = run_checksum.open_run(run, sha256), None
     seeds = {name: cell.seed for cell in cells for name in cell.shifts}
     for name, seed in seeds.items():
         try:
@@ -136,13 +137,13 @@ def _run(jobs: Sequence[CellJob], place: Place, console: Console) -> dict[str, s
             store.write(job.out, failure)
             errors[job.cell.id] = failure["error"]
         ended += 1
-        watched.finish(job.cell, errors.get(job.cell.id))
+        progress.finish(job.cell, errors.get(job.cell.id))
         for name in set(job.cell.shifts):
             waiting[name] -= 1
             if not waiting[name]:
                 shutil.rmtree(images.folder(working, name), ignore_errors=True)
 
-    with watch.watching(working, [job.cell for job in jobs], console) as watched:
+    with show_progress(working, [job.cell for job in jobs], console) as progress:
         try:
             place.run(run_cell, jobs, on_result=on_result)
         except RunError:

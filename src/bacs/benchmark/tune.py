@@ -68,7 +68,7 @@ class TuneRecipe:
         return asdict(self)
 
 
-class Choice(NamedTuple):
+class GridChoice(NamedTuple):
     settings: dict[str, Any]  # the best values
     score: float  # their mean over the shifts
     scores: np.ndarray  # [..., second axis of the grid, first axis]; NaN where a cell failed
@@ -89,7 +89,7 @@ def read(path: str | Path, *, limit: int | None = None, criterion: str | None = 
     table = toml_table(path, "tune")
     try:
         recipe = parse(table)
-        return checked(
+        return check_tune_recipe(
             replace(recipe, limit=recipe.limit if limit is None else limit, criterion=criterion or recipe.criterion)
         )
     except RecipeError as error:
@@ -103,10 +103,10 @@ def parse(table: dict[str, Any]) -> TuneRecipe:
         if name in table:
             raise RecipeError(f"{name} must stand in the grid or beside it, not both")
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    return checked(TuneRecipe(**values))
+    return check_tune_recipe(TuneRecipe(**values))
 
 
-def checked(recipe: TuneRecipe) -> TuneRecipe:
+def check_tune_recipe(recipe: TuneRecipe) -> TuneRecipe:
     """The recipe, after its values have been looked at."""
     for key, value, known in (
         ("method", recipe.method, list(METHODS)),
@@ -158,7 +158,7 @@ def points(recipe: TuneRecipe) -> list[dict[str, Any]]:
 
 def cell_at(recipe: TuneRecipe, shift: str, point: dict[str, Any]) -> Cell:
     """One point of the grid on one shift. Its name does not depend on the order of the axes."""
-    spelt = {name: slug(value) if isinstance(value, str) else repr(value) for name, value in point.items()}
+    texts = {name: slug(value) if isinstance(value, str) else repr(value) for name, value in point.items()}
     offline = recipe.epochs if METHODS[recipe.method].adapts else 0
     return Cell(
         shift,
@@ -168,11 +168,11 @@ def cell_at(recipe: TuneRecipe, shift: str, point: dict[str, Any]) -> Cell:
         settle(recipe.method, vars(recipe) | point),
         recipe.seed,
         recipe.limit,
-        tag=",".join(f"{name}={spelt[name]}" for name in GRID if name in point),
+        tag=",".join(f"{name}={texts[name]}" for name in GRID if name in point),
     )
 
 
-def choose(recipe: TuneRecipe, records: Sequence[dict[str, Any]]) -> Choice:
+def choose(recipe: TuneRecipe, records: Sequence[dict[str, Any]]) -> GridChoice:
     """The point whose ensembles score best by the criterion, averaged over the shifts.
 
     A point with a failed cell is out: settings that diverge on one corruption are no settings. Of equal points the
@@ -191,15 +191,15 @@ def choose(recipe: TuneRecipe, records: Sequence[dict[str, Any]]) -> Choice:
     long = [name for name, values in axes.items() if name in NUMBERS and len(values) > 2]
     at_edge = [name for name in long if settings[name] in (axes[name][0], axes[name][-1])]
     shape = [len(values) for values in reversed(axes.values())]
-    return Choice(settings, means[best], np.array(means).reshape(shape), at_edge)
+    return GridChoice(settings, means[best], np.array(means).reshape(shape), at_edge)
 
 
-def two_valued(recipe: TuneRecipe) -> list[str]:
+def axes_of_two_values(recipe: TuneRecipe) -> list[str]:
     """Axes of two numbers: the better one is an end, so that they cannot show whether the best lies beyond."""
     return [name for name, values in recipe.grid.items() if name in NUMBERS and len(values) == 2]
 
 
-def plane(recipe: TuneRecipe, choice: Choice) -> Plane:
+def plane(recipe: TuneRecipe, choice: GridChoice) -> Plane:
     """What of a grid can be shown at once."""
     axes = [(name, recipe.axis(name)) for name in recipe.grid]
     columns, rows = (*axes, ("", [""]))[:2]
@@ -208,7 +208,7 @@ def plane(recipe: TuneRecipe, choice: Choice) -> Plane:
     return Plane(scores, columns, rows, [name for name, _ in axes[2:]])
 
 
-def fragment(recipe: TuneRecipe, choice: Choice) -> str:
+def fragment(recipe: TuneRecipe, choice: GridChoice) -> str:
     """The chosen values as TOML: for `bacs sweep --settings`, or to be pasted into a recipe."""
     shifts = ", ".join(recipe.corruptions)
     lines = [

@@ -31,7 +31,7 @@ def world_of(name: str, table: Any, corruptions: Sequence[str], seed: int) -> Wo
     if ("changes" in table) == ("segments" in table):
         raise RecipeError(f"{where} must have one of the keys 'changes' and 'segments'")
     try:
-        segments = listed(where, table) if "segments" in table else planned(table, corruptions)
+        segments = listed_segments(where, table) if "segments" in table else planned_segments(table, corruptions)
         how: dict[str, Any] = {"images": sum(segment.images for segment in segments)}
         how |= {key: table[key] for key in STREAM if key in table}
         return World(segments, seed=seed, **how)
@@ -39,7 +39,7 @@ def world_of(name: str, table: Any, corruptions: Sequence[str], seed: int) -> Wo
         raise RecipeError(f"{where}: {error}") from error
 
 
-def planned(table: dict[str, Any], corruptions: Sequence[str]) -> tuple[Segment, ...]:
+def planned_segments(table: dict[str, Any], corruptions: Sequence[str]) -> tuple[Segment, ...]:
     """The segments of each way to change, one way after the other."""
     how: dict[str, Any] = {"severities": table["severities"]} if "severities" in table else {}
     how |= {"images": table["segment_images"]} if "segment_images" in table else {}
@@ -47,7 +47,7 @@ def planned(table: dict[str, Any], corruptions: Sequence[str]) -> tuple[Segment,
     return tuple(segment for part in parts for segment in part)
 
 
-def listed(where: str, table: dict[str, Any]) -> tuple[Segment, ...]:
+def listed_segments(where: str, table: dict[str, Any]) -> tuple[Segment, ...]:
     """The segments as the table lists them."""
     for key in PLANNED:
         if key in table:

@@ -23,7 +23,7 @@ def demo(
     posterior. Then 2,000 test images meet some corruptions, and every method adapts to them without labels.
 
     Args:
-        out: Folder for the trained ensemble, the records and the figures. A second call trains nothing anew.
+        out: Folder for the trained ensemble, the sweep over shifts and its report. A second call does nothing anew.
         shifts: Corruptions at severity 5. Adaptation struggles with contrast, fog and frost: see for yourself.
         verbose: Also show the table of each shift, and of the test images as they are.
         json: Print the records as JSON instead of tables.

@@ -103,7 +103,7 @@ def serve(
 
     try:
         from bacs.serve import logs
-        from bacs.serve import run as running
+        from bacs.serve import server as running
         from bacs.serve.access import access_for
         from bacs.serve.state import State
     except ImportError as error:
@@ -129,7 +129,7 @@ def serve(
     keeper = State(state, save_every=save_every)
     sock = running.listen(address.host, address.port)
     logs.write_json_lines()
-    with sock, keeper.owned():
+    with sock, keeper.lock():
         where: dict[str, Any] = {"device": device, "size": size, "model": model}
         stream, _ = open_run(Wishes(run, (), Path(), online=True, **where), method, settings)
         assert isinstance(stream, Stream)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bacs.benchmark.cell import Cell
-    from bacs.benchmark.sweep import Summary
+    from bacs.benchmark.sweep import SweepSummary
 
 
 def sweep(
@@ -90,7 +90,7 @@ def sweep(
     return INCOMPLETE if summary.skipped + summary.finished else 1
 
 
-def describe_cells(summary: "Summary") -> str:
+def describe_cells(summary: "SweepSummary") -> str:
     """How many cells there are, were skipped, are new or failed."""
     done = summary.skipped + summary.finished
     text = f"{done} of {summary.cells} cells are finished"

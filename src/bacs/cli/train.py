@@ -45,19 +45,19 @@ def train(
     from rich.console import Console
 
     from bacs.files import check_folder
-    from bacs.training import distributed
     from bacs.training import recipe as recipes
-    from bacs.training.run import train as train_ensemble
+    from bacs.training import train as training
 
     console = Console(stderr=True)
     plan = recipes.read(recipe)
     chosen = list(members) or None
     check_folder("out", out)
     try:
-        if distributed.launched():
-            distributed.train(plan, out, members=chosen, data_dir=data_dir, device=where.device, console=console)
+        if training.is_distributed():
+            how = {"data_dir": data_dir, "device": where.device, "console": console}
+            training.train_distributed(plan, out, members=chosen, **how)
         else:
-            train_ensemble(
+            training.train(
                 plan,
                 out,
                 members=chosen,
@@ -86,18 +86,19 @@ def train(
 
 def read_scores(out: Path, members: int) -> list[dict[str, Any]]:
     """Number and scores of the finished members."""
-    from bacs.training import folder
+    from bacs.training import run_folder
 
-    done = [index for index in range(members) if folder.is_finished(out, index)]
-    return [{"member": index, "scores": folder.about(out, index).get("scores", {})} for index in done]
+    done = [index for index in range(members) if run_folder.is_finished(out, index)]
+    return [{"member": index, "scores": run_folder.read_about(out, index).get("scores", {})} for index in done]
 
 
 def print_scores(out: Path, members: int, console: "Console") -> None:
     """Prints the scores of the finished members and draws their curves."""
-    from bacs.training import curves, folder
+    from bacs.training import run_folder
+    from bacs.training.curves import draw_curves
 
     done = read_scores(out, members)
-    logs = {member["member"]: folder.about(out, member["member"]).get("log", []) for member in done}
+    logs = {member["member"]: run_folder.read_about(out, member["member"]).get("log", []) for member in done}
     for member in done:
         for where, values in member["scores"].items():
             text = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
@@ -106,7 +107,7 @@ def print_scores(out: Path, members: int, console: "Console") -> None:
         f"{len(done)} of {members} members are finished: bacs.load({str(out)!r})", markup=False, highlight=False
     )
     try:
-        curves.plot(logs, out / "curves.png")
+        draw_curves(logs, out / "curves.png")
     except BacsError as error:
         console.print(str(error), markup=False, highlight=False)
     else:

@@ -17,7 +17,7 @@ from bacs.parameters import read
 from bacs.posteriors import recentred
 from bacs.pretrained import source
 from bacs.training.augment import Augmentation, Identity
-from bacs.training.objective import TrainingObjective, cross_entropy
+from bacs.training.settings import TrainingObjective, cross_entropy
 
 NO_AUGMENTATION = Identity()
 

@@ -14,9 +14,8 @@ from bacs.posteriors import posterior_scale_for
 from bacs.pretrained import source
 from bacs.training.augment import Augmentation, Identity, take
 from bacs.training.loop import EpochLog, collects, start, train_epoch
-from bacs.training.objective import TrainingObjective, cross_entropy
 from bacs.training.schedule import Constant
-from bacs.training.settings import Settings
+from bacs.training.settings import TrainingObjective, TrainingSettings, cross_entropy
 
 NO_AUGMENTATION = Identity()
 COLLECT_EVERY = 10
@@ -62,7 +61,7 @@ def short_swag(
     rounds = steps // max(collect_every, 1)  # an epoch of the loop is the stretch between two iterates
     if collect_every < 1 or rounds < 1:
         raise ValueError(f"collect_every must be 1..steps={steps}, got {collect_every}")
-    settings = Settings(
+    settings = TrainingSettings(
         epochs=rounds,
         batch_size=batch_size,
         learning_rate=learning_rate,

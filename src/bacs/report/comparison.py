@@ -16,9 +16,8 @@ from bacs.corruptions import TEST, VALIDATION
 from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import used
-from bacs.report.names import counted
+from bacs.report.names import KINDS, quantity, slug
 from bacs.report.records import Record
-from bacs.report.rows import KINDS
 
 CORRUPTIONS = (*TEST, *VALIDATION)
 
@@ -112,11 +111,17 @@ class Comparison:
     def of_kind(self, kind: str) -> tuple[Entry, ...]:
         return tuple(entry for entry in self.entries if entry.kind == kind)
 
-    def at(self, severities: Sequence[int]) -> "Comparison":
+    def at_severities(self, severities: Sequence[int]) -> "Comparison":
         """The same rows on the shifts of some severities."""
         shifts = tuple(shift for shift in self.shifts if shift.severity in severities)
         entries = tuple(entry for entry in self.entries if any(shift.name in entry.records for shift in shifts))
         return Comparison(self.data, self.protocol, entries, shifts)
+
+
+def stem(comparison: Comparison) -> str:
+    """What the names of its files begin with."""
+    parts = [comparison.data, "published" if comparison.published else "", comparison.protocol]
+    return "-".join(slug(part) for part in parts if part)
 
 
 def comparisons(records: Sequence[Record]) -> list[Comparison]:
@@ -157,7 +162,7 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
         if one.get("seed") != record.get("seed"):
             raise RunError(f"records of a folder must have one seed, got {one.get('seed')} and {record.get('seed')}")
     ordered = sorted(variants, key=_rank)
-    kinds = KINDS if any(len(record["members"]) > 1 for record in records) else KINDS[:1]
+    kinds = KINDS if any(len(record["members"]) > 1 for record in records) else ["single"]
     entries = [
         Entry(_label(variant, ordered, kind), variant, kind, variants[variant]) for kind in kinds for variant in ordered
     ]
@@ -184,7 +189,7 @@ def _rank(variant: Variant) -> tuple[int, str, int | float, list[tuple[str, floa
     return place, variant.method, variant.epochs, settings
 
 
-def spelt(value: object) -> str:
+def setting_text(value: object) -> str:
     """A setting as a reader writes it: 1e+06, not 1000000.0."""
     return f"{value:g}" if _is_number(value) else str(value)
 
@@ -202,11 +207,11 @@ def _label(variant: Variant, variants: Sequence[Variant], kind: str) -> str:
     """The paper's label; epochs where they differ between rows, settings where they differ within the method."""
     details = []
     if variant.epochs and len({other.epochs for other in variants if other.epochs}) > 1:
-        details.append(counted(variant.epochs, "epoch"))
+        details.append(quantity(variant.epochs, "epoch"))
     own = json.loads(variant.settings)
     others: list[dict[str, Any]] = [json.loads(other.settings) for other in variants if other.method == variant.method]
     for name in own:
         if any(other.get(name) != own[name] for other in others):
-            details.append(f"{name.replace('_', ' ')} {spelt(own[name])}")
+            details.append(f"{name.replace('_', ' ')} {setting_text(own[name])}")
     label = label_of(variant.method, kind)
     return f"{label} ({', '.join(details)})" if details else label

@@ -6,8 +6,8 @@ A record may have `events`: `{"image" or "step", "what", "reason"}` each, `what`
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bacs.report.comparison import Comparison, Entry, Shift, spelt
-from bacs.report.figures import assign, colour
+from bacs.report.comparison import Comparison, Entry, Shift, setting_text
+from bacs.report.figure_style import assign, colour
 from bacs.report.names import of_data
 from bacs.report.records import Record
 from bacs.report.tables import Cell, Column, Line, Table
@@ -31,7 +31,7 @@ def decisions(entry: Entry, shift: Shift) -> list[Decision]:
     """The decisions of a row on a stream, in the order of time."""
     record = entry.records.get(shift.name, {})
     found = [
-        Decision(_image(event, record), _words(event.get("what", "")), str(event.get("reason") or ""))
+        Decision(_images_seen(event, record), _decision_text(event.get("what", "")), str(event.get("reason") or ""))
         for event in record.get("events") or ()
     ]
     return sorted(found, key=lambda decision: decision.image)
@@ -85,24 +85,24 @@ def mark_decisions(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None
         assign([*marks, *numbers], entry.method)
 
 
-def _image(event: dict[str, Any], record: Record) -> int:
+def _images_seen(event: dict[str, Any], record: Record) -> int:
     """After how many images a decision was taken; steps are batches of the record's size."""
     if "image" in event:
         return int(event["image"])
     return min(int(event["step"]) * int(record["settings"]["batch_size"]), int(record["images"]))
 
 
-def _words(what: object) -> str:
+def _decision_text(what: object) -> str:
     """What was decided: from which value to which, or which parts were reset.
 
-    >>> _words({"learning_rate": [0.001, 0.0003]}), _words({"reset": ["weights"], "share": 0.5})
+    >>> _decision_text({"learning_rate": [0.001, 0.0003]}), _decision_text({"reset": ["weights"], "share": 0.5})
     ('learning rate: 0.001 → 0.0003', 'reset: weights; share: 0.5')
     """
     if not isinstance(what, dict):
         return str(what)
     described = []
     for name, change in what.items():
-        values = [spelt(value) for value in (change if isinstance(change, list) else [change])]
+        values = [setting_text(value) for value in (change if isinstance(change, list) else [change])]
         between = " → " if name != "reset" else ", "
         described.append(f"{str(name).replace('_', ' ')}: {between.join(values)}")
     return "; ".join(described)

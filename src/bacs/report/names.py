@@ -1,5 +1,7 @@
-"""What data sets and corruptions are called where people read."""
+"""What rows, data sets and corruptions are called where people read."""
 
+KINDS = {"single": "single models", "ensemble": "ensembles"}
+"""The two kinds of row: scores of members alone, and of their mean."""
 DATA = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
@@ -42,10 +44,10 @@ def slug(text: str) -> str:
     return "-".join(part for part in kept.split("-") if part)
 
 
-def counted(number: int | float, word: str) -> str:
+def quantity(number: int | float, word: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "shift"), counted(2000, "image"), counted(0.5, "epoch")
+    >>> quantity(1, "shift"), quantity(2000, "image"), quantity(0.5, "epoch")
     ('1 shift', '2,000 images', '0.5 epochs')
     """
     return f"{int(number) if number == int(number) else number:,} {word}" + ("" if number == 1 else "s")

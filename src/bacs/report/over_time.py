@@ -8,9 +8,9 @@ import numpy as np
 
 from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
-from bacs.report.comparison import Comparison, Entry, Shift
+from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.decisions import decisions, mark_decisions
-from bacs.report.figures import (
+from bacs.report.figure_style import (
     DASHES,
     INK,
     MARKERS,
@@ -22,8 +22,7 @@ from bacs.report.figures import (
     plain,
     text_of,
 )
-from bacs.report.names import counted, of_corruption, of_data, slug
-from bacs.report.summary import stem
+from bacs.report.names import of_corruption, of_data, quantity, slug
 from bacs.report.tables import Column, Line, Table, cell_of
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def name_of(comparison: Comparison, shift: Shift) -> str:
 def caption(comparison: Comparison, shift: Shift) -> str:
     """What the figure shows."""
     windows = _windows(comparison, shift)
-    size = counted(max(window.images for window in windows), "image")
+    size = quantity(max(window.images for window in windows), "image")
     text = f"Accuracy of ensembles in windows of {size}, in the order of their arrival, without a reset."
     if any(decisions(entry, shift) for entry in comparison.combined):
         text += " Triangles on the axis: decisions, listed below."

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, label_of
-from bacs.report.chapter import Chapter
-from bacs.report.figures import colour
-from bacs.report.names import counted
+from bacs.report.contents import Chapter
+from bacs.report.figure_style import colour
+from bacs.report.names import quantity
 from bacs.report.records import Sweep, images_per_shift
 from bacs.report.tables import Column, Table
 
@@ -60,8 +60,8 @@ def facts(sweep: Sweep) -> list[tuple[str, str]]:
         ("Run", str(sweep.run.get("name", "unnamed"))),
         ("Checksum", str(sweep.run.get("sha256", ""))[:16]),
         ("Members", str(sweep.run.get("members", len(records[0]["members"])))),
-        ("Images a shift", "–".join(f"{number:,}" for number in dict.fromkeys((images[0], images[-1])))),
-        ("Cells", f"{counted(len(records), 'record')}, {len(sweep.failed)} failed, {len(sweep.missing)} missing"),
+        ("Images per shift", "–".join(f"{number:,}" for number in dict.fromkeys((images[0], images[-1])))),
+        ("Cells", f"{quantity(len(records), 'record')}, {len(sweep.failed)} failed, {len(sweep.missing)} missing"),
         ("Computing", _duration(seconds)),
         *(("Versions", ", ".join(f"{name} {number}" for name, number in each)) for each in versions if each),
     ]

@@ -9,7 +9,7 @@ from bacs.benchmark.plan import plan
 from bacs.benchmark.recipe import checked, restore
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
-from bacs.report.rows import KINDS
+from bacs.report.names import KINDS
 from bacs.schema import Count, Positive, mismatch
 
 Record = dict[str, Any]
@@ -19,7 +19,7 @@ SHOWN = 4  # missing cells that are named
 IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
 
 
-class Window(TypedDict):
+class WindowRecord(TypedDict):
     """What the report shows of a part of a stream."""
 
     first: Count
@@ -101,8 +101,8 @@ def _checked(folder: Path, record: Record) -> Record:
         if not members or record["images"] < 1:
             raise ValueError("scores need a member and an image")
         for each in record.get("windows", ()):
-            known = {key: value for key, value in each.items() if key in Window.__annotations__}
-            if (wrong := mismatch(known, Window, "windows")) is not None:
+            known = {key: value for key, value in each.items() if key in WindowRecord.__annotations__}
+            if (wrong := mismatch(known, WindowRecord, "windows")) is not None:
                 raise ValueError(wrong)
             for kind in KINDS:
                 _numbers(each[kind])

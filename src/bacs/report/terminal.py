@@ -8,9 +8,7 @@ from rich.console import Console, ConsoleOptions
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from bacs.metrics import SCORES
-from bacs.report.rows import Row
-from bacs.report.tables import Column, Line, Table, cells_of
+from bacs.report.tables import Column, Table
 
 BETWEEN = 3
 """Letters from one column to the next: a rule and its margins."""
@@ -32,22 +30,7 @@ class TerminalTable:
             yield _rich_table(part)
 
 
-def terminal_table(rows: Sequence[Row]) -> TerminalTable:
-    """Rows and columns of the paper; the best value of each column is bold."""
-    cells = [cells_of(score, [row.scores[name] for row in rows]) for name, score in SCORES.items()]
-    lines = tuple(
-        Line(row.label, own, row.method, row.kind) for row, own in zip(rows, zip(*cells, strict=True), strict=True)
-    )
-    columns = tuple(Column(score.label, score=score) for score in SCORES.values())
-    return on_terminal(Table("", "", "Method", columns, lines))
-
-
-def on_terminal(table: Table) -> TerminalTable:
-    """Any table, to be printed by rich."""
-    return TerminalTable(table)
-
-
-def fitted(table: Table, width: int) -> Table:
+def fit_to_width(table: Table, width: int) -> Table:
     """The table, or where a terminal of this width has no place for it, the table without the paper's figures."""
     if _natural_width(table) <= width:
         return table

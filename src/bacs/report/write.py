@@ -6,17 +6,13 @@ from pathlib import Path
 
 from bacs import files
 from bacs.errors import RunError
-from bacs.report.chapter import Chapter, chapter
-from bacs.report.comma_separated import comma_separated
 from bacs.report.comparison import comparisons
-from bacs.report.latex import latex
-from bacs.report.markdown import markdown
+from bacs.report.contents import Chapter, chapter
+from bacs.report.figure_style import inline_svg, png_file, svg_file
+from bacs.report.formats import FORMATS, comma_separated, markdown
 from bacs.report.names import slug
 from bacs.report.page import Section, page
 from bacs.report.records import Sweep
-from bacs.report.svg import inline_svg, png_file, svg_file
-
-FORMATS = {"md": markdown, "tex": latex, "csv": comma_separated}
 
 
 @dataclass(frozen=True)
@@ -32,16 +28,16 @@ def write(sweeps: Sequence[Sweep], out: Path) -> Report:
     """The report of these sweeps in `out`: page.html, tables/ and figures/; of several sweeps each has its folder."""
     written: list[Path] = []
     sections = []
-    for sweep, name in zip(sweeps, _names(sweeps), strict=True):
+    for sweep, name in zip(sweeps, _folder_names(sweeps), strict=True):
         chapters = [chapter(comparison) for comparison in comparisons(sweep.records)]
         folder = out if len(sweeps) == 1 else out / name
         for each in chapters:
             for table in each.tables:
                 for ending, formatter in FORMATS.items():
-                    written.append(_put(folder / "tables" / f"{table.name}.{ending}", formatter(table).encode()))
+                    written.append(_write_file(folder / "tables" / f"{table.name}.{ending}", formatter(table).encode()))
             for table in each.numbers:
-                written.append(_put(folder / "tables" / f"{table.name}.csv", comma_separated(table).encode()))
-        written.append(_put(folder / "tables.md", _all_tables(sweep, chapters).encode()))
+                written.append(_write_file(folder / "tables" / f"{table.name}.csv", comma_separated(table).encode()))
+        written.append(_write_file(folder / "tables.md", _all_tables(sweep, chapters).encode()))
         drawn = {}
         for picture in (picture for each in chapters for picture in each.pictures):
             figure = picture.draw()
@@ -49,10 +45,10 @@ def write(sweeps: Sequence[Sweep], out: Path) -> Report:
             figure.set_layout_engine("none")  # what has been laid out once need not be again for the next file
             drawn[picture.name] = inline_svg(figure, f"{name}-{picture.name}", picture.caption)
             vector = svg_file(drawn[picture.name], tuple(figure.get_size_inches()))
-            written.append(_put(folder / "figures" / f"{picture.name}.svg", vector))
-            written.append(_put(folder / "figures" / f"{picture.name}.png", png_file(figure)))
+            written.append(_write_file(folder / "figures" / f"{picture.name}.svg", vector))
+            written.append(_write_file(folder / "figures" / f"{picture.name}.png", png_file(figure)))
         sections.append(Section(sweep, name, chapters, drawn))
-    html = _put(out / "page.html", page(sections).encode())
+    html = _write_file(out / "page.html", page(sections).encode())
     return Report(html, tuple(written), tuple(tuple(section.chapters) for section in sections))
 
 
@@ -65,16 +61,16 @@ def _all_tables(sweep: Sweep, chapters: Sequence[Chapter]) -> str:
     if sweep.missing:
         parts.append(f"## Missing cells\n\n{sweep.missing_note}\n")
     if sweep.failed:
-        failed = [f"- {r['shift']}, {r['method']}, {r['protocol']}: `{_flat(r['error'])}`" for r in sweep.failed]
+        failed = [f"- {r['shift']}, {r['method']}, {r['protocol']}: `{_on_one_line(r['error'])}`" for r in sweep.failed]
         parts.append("\n".join(["## Failed cells\n", *failed]) + "\n")
     return "\n".join(parts)
 
 
-def _flat(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return " ".join(str(text).replace("`", "'").split())
 
 
-def _names(sweeps: Sequence[Sweep]) -> list[str]:
+def _folder_names(sweeps: Sequence[Sweep]) -> list[str]:
     """One name for each sweep, as part of file names and ids: that of its folder, numbered where two agree."""
     names: list[str] = []
     for sweep in sweeps:
@@ -86,7 +82,7 @@ def _names(sweeps: Sequence[Sweep]) -> list[str]:
     return names
 
 
-def _put(file: Path, data: bytes) -> Path:
+def _write_file(file: Path, data: bytes) -> Path:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         files.write(file, data)

@@ -38,11 +38,11 @@ def make_app(service: Service) -> FastAPI:
     )
     for part in (page, plain, protocol, control):
         app.include_router(part.routes(service))
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(Refused, _answer_refused)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(ClientDisconnect, _answer_gone)
+    app.add_exception_handler(Exception, _answer_failure)
     app.add_middleware(Gate, service=service)
     app.add_middleware(Journal, service=service)
     return app
@@ -60,7 +60,9 @@ class Gate:
                 self.access.check(scope["method"], scope["path"], Headers(scope=scope))
             except Refused as refused:
                 wants_page = refused.status == 401 and scope["path"] == "/" and scope["method"] == "GET"
-                response = login_page() if wants_page else told(refused.status, refused.reason, refused.headers)
+                response = (
+                    login_page() if wants_page else error_response(refused.status, refused.reason, refused.headers)
+                )
                 if refused.status == 401:
                     response.headers["WWW-Authenticate"] = "Bearer"
                 await response(scope, receive, send)
@@ -80,7 +82,7 @@ class Journal:
             return
         began, status = time.monotonic(), 0
 
-        async def noted(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -90,7 +92,7 @@ class Journal:
             await send(message)
 
         try:
-            await self.app(scope, receive, noted)
+            await self.app(scope, receive, send_and_note)
         finally:
             seconds = time.monotonic() - began
             route = getattr(scope.get("route"), "path", "other")
@@ -99,25 +101,25 @@ class Journal:
             LOG.info("request", extra={"facts": facts})
 
 
-def told(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
+def error_response(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": reason}, status, headers=headers)
 
 
-async def _refused(request: Request, error: Any) -> Response:
-    return told(error.status, error.reason, error.headers)
+async def _answer_refused(request: Request, error: Any) -> Response:
+    return error_response(error.status, error.reason, error.headers)
 
 
-async def _invalid(request: Request, error: Any) -> Response:
-    return told(422, "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in error.errors()))
+async def _answer_invalid(request: Request, error: Any) -> Response:
+    return error_response(422, "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in error.errors()))
 
 
-async def _http_error(request: Request, error: Any) -> Response:
-    return told(error.status_code, error.detail, dict(error.headers or {}))
+async def _answer_http_error(request: Request, error: Any) -> Response:
+    return error_response(error.status_code, error.detail, dict(error.headers or {}))
 
 
-async def _gone(request: Request, error: Any) -> Response:
-    return told(400, "the client left")  # nobody reads it
+async def _answer_gone(request: Request, error: Any) -> Response:
+    return error_response(400, "the client left")  # nobody reads it
 
 
-async def _failed(request: Request, error: Any) -> Response:
-    return told(500, "the service could not answer")  # the log has the reason
+async def _answer_failure(request: Request, error: Any) -> Response:
+    return error_response(500, "the service could not answer")  # the log has the reason

@@ -18,38 +18,38 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(tags=["control"], responses=ERRORS)
     worker = service.worker
 
-    def told() -> dict[str, Any]:
-        return service.watch.snapshot()["now"]
+    def stream_state() -> dict[str, Any]:
+        return service.display.snapshot()["now"]
 
     @router.post("/control/freeze")
     async def freeze() -> dict[str, Any]:
         """Predict by the stream as it stands; nothing adapts until it is resumed."""
         await service.ask(lambda: worker.freeze(True))
-        return told()
+        return stream_state()
 
     @router.post("/control/resume")
     async def resume() -> dict[str, Any]:
         """Adapt again."""
         await service.ask(lambda: worker.freeze(False))
-        return told()
+        return stream_state()
 
     @router.post("/control/reset")
     async def reset() -> dict[str, Any]:
         """Back to the ensemble as it came, bit for bit."""
         await service.ask(worker.reset)
-        return told()
+        return stream_state()
 
     @router.post("/control/save")
     async def save() -> dict[str, Any]:
         """Keep the stream now; `saved` says whether it went well."""
         await service.ask(worker.save)
-        return told()
+        return stream_state()
 
     @router.post("/control/pictures/{shown}")
     async def pictures(shown: bool) -> dict[str, Any]:
         """Show the last pictures on the page, or forget them and show none."""
-        service.watch.show_pictures(shown)
-        return told()
+        service.display.show_pictures(shown)
+        return stream_state()
 
     @router.post("/login", include_in_schema=False)
     async def login(request: Request) -> Response:

@@ -22,7 +22,7 @@ const CHARTS = [
   {title: "Latency", zero: true, text: milliseconds, tick: milliseconds,
     curves: [{name: "p50", label: "latency: median", colour: "first"}, {name: "p99", label: "99 %", colour: "second", dotted: true}]},
   {title: "Throughput", zero: true, text: value => number(value), tick: value => number(value),
-    curves: [{name: "images_per_second", label: "images a second", colour: "third"}]},
+    curves: [{name: "images_per_second", label: "images per second", colour: "third"}]},
   {title: "Queue", zero: true, text: value => number(value), tick: value => number(value),
     curves: [{name: "queue", label: "images in the queue", colour: "first"}]},
 ];
@@ -51,7 +51,7 @@ function showTiles(latency) {
   tile(list, "Batch statistics, r", number(row.batch_weight), `rate ${number(row.learning_rate)}`);
   tile(list, "Queue", `${now.queue ?? "–"}`, `of ${now.limit ?? "–"} images`);
   tile(list, "Latency", milliseconds(latency.p50), `99 %: ${milliseconds(latency.p99)}`);
-  tile(list, "Images", (now.images ?? 0).toLocaleString("en"), `${number(row.images_per_second)} a second`);
+  tile(list, "Images", (now.images ?? 0).toLocaleString("en"), `${number(row.images_per_second)} per second`);
   tile(list, "Step", (now.step ?? 0).toLocaleString("en"), now.keeps ? (now.saved ? "kept on disk" : "could not be saved") : "not kept: no --state");
   at("tiles").replaceChildren(...list);
 }

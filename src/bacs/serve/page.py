@@ -46,25 +46,25 @@ def routes(service: Service) -> APIRouter:
     router.add_api_route("/page.js", asset("page.js", "text/javascript"), methods=["GET"])
     router.add_api_route("/charts.js", asset("charts.js", "text/javascript"), methods=["GET"])
 
-    def told(request: Request, after: int = 0) -> dict[str, Any]:
+    def snapshot_for(request: Request, after: int = 0) -> dict[str, Any]:
         """A snapshot, and whether this browser may use the buttons."""
-        found = service.watch.snapshot(after)
+        found = service.display.snapshot(after)
         found["now"] |= {"queue": service.queue.images, "admitted": service.access.admits(request.headers)}
         return found
 
     @router.get("/status")
     async def status(request: Request) -> dict[str, Any]:
-        return told(request)
+        return snapshot_for(request)
 
     @router.get("/events")
     async def events(request: Request) -> Response:
-        if service.watch.watchers >= service.limits.max_watchers:
+        if service.display.watchers >= service.limits.max_watchers:
             raise Refused(429, BUSY, retry_after=10)
-        return StreamingResponse(follow(service, partial(told, request)), media_type="text/event-stream")
+        return StreamingResponse(follow(service, partial(snapshot_for, request)), media_type="text/event-stream")
 
     @router.get("/pictures/{number}")
     async def picture(number: int) -> Response:
-        pixels = service.watch.picture(number)
+        pixels = service.display.picture(number)
         if pixels is None:
             raise Refused(404, "there is no such picture any more")
         return Response(await service.off_loop(partial(as_png, pixels)), media_type="image/png")
@@ -76,13 +76,13 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def follow(service: Service, told: Any) -> AsyncIterator[str]:
+async def follow(service: Service, take_snapshot: Any) -> AsyncIterator[str]:
     """Server-sent events: everything at first, then the new points of the curves with all that is short."""
-    news, after = service.watch.listen(), 0
+    news, after = service.display.listen(), 0
     try:
         while not service.ending:
             news.clear()
-            found = told(after)
+            found = take_snapshot(after)
             after = max([after, *(row["number"] for row in found["rows"])])
             yield f"data: {json.dumps(found)}\n\n"
             await asyncio.sleep(OFTEN)
@@ -91,7 +91,7 @@ async def follow(service: Service, told: Any) -> AsyncIterator[str]:
             except TimeoutError:
                 yield ": nothing new\n\n"
     finally:
-        service.watch.leave(news)
+        service.display.leave(news)
 
 
 def as_png(pixels: np.ndarray) -> bytes:

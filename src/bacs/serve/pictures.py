@@ -15,7 +15,7 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 """What strangers may send. Pillow's other decoders are many and old."""
 
 
-def fits_of(ensemble: Ensemble) -> list[Preprocessing]:
+def preprocessings_of(ensemble: Ensemble) -> list[Preprocessing]:
     """The members' preprocessings, one for each geometry; none if pictures cannot be made to fit."""
     fits = {geometry(member.preprocessing): member.preprocessing for member in ensemble.members}
     known = [fit for fit in fits.values() if fit is not None and len(fit.mean) in MODES]

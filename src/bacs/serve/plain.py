@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from bacs.serve import answers
 from bacs.serve.body import parts_of
-from bacs.serve.pictures import decode_pictures, fits_of
+from bacs.serve.pictures import decode_pictures, preprocessings_of
 from bacs.serve.refusal import Refused
 from bacs.serve.service import Service
 
@@ -70,7 +70,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 def routes(service: Service) -> APIRouter:
     """POST /predict."""
     router = APIRouter(tags=["plain"])
-    fits = fits_of(service.ensemble)
+    fits = preprocessings_of(service.ensemble)
     most = service.worker.batch_size
 
     @router.post("/predict", response_model=Predictions, responses=ERRORS, openapi_extra={"requestBody": BODY})

@@ -94,8 +94,8 @@ def routes(service: Service) -> APIRouter:
             "name": service.name,
             "versions": [VERSION],
             "platform": "bacs",
-            "inputs": tensors.described([(tensors.INPUT, *_input(service))]),
-            "outputs": tensors.described(found),
+            "inputs": tensors.describe_tensors([(tensors.INPUT, *_input(service))]),
+            "outputs": tensors.describe_tensors(found),
         }
 
     @router.get("/models/{model}/ready")

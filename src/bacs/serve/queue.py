@@ -27,7 +27,7 @@ class QueueClosed(Exception):
 
 
 @dataclass(eq=False)
-class Place:
+class QueuePlace:
     """A request that waits. Its `answer` may be cancelled for as long as the worker has not begun with it."""
 
     images: int
@@ -56,31 +56,31 @@ class Queue:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.images = 0
-        self._places: deque[Place] = deque()
+        self._places: deque[QueuePlace] = deque()
         self._actions: deque[Action] = deque()
         self._changed = Condition()
         self._hurried = False
         self._closed = False
 
-    def reserve(self, images: int) -> Place:
+    def reserve(self, images: int) -> QueuePlace:
         """The last place of the queue, to be filled or dropped."""
         with self._changed:
             if self._closed:
                 raise QueueClosed
             if self.images + images > self.limit:
                 raise QueueFull
-            place = Place(images)
+            place = QueuePlace(images)
             self._places.append(place)
             self.images += images
             return place
 
-    def fill(self, place: Place, views: Views) -> None:
+    def fill(self, place: QueuePlace, views: Views) -> None:
         """The place is ready for a batch."""
         with self._changed:
             place.views, place.ready_at = views, time.monotonic()
             self._changed.notify_all()
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: QueuePlace) -> None:
         """The request needs no answer any more; nothing happens if the worker has it already."""
         with self._changed:
             if place in self._places:
@@ -110,7 +110,7 @@ class Queue:
             self._closed = True
             self._changed.notify_all()
 
-    def take(self, batch_size: int, delay: float) -> list[Place] | Action | None:
+    def take(self, batch_size: int, delay: float) -> list[QueuePlace] | Action | None:
         """The next batch or action; None when the queue is closed and empty.
 
         A batch waits until it is full, or until its first request has been ready for `delay` seconds. It holds whole
@@ -142,7 +142,7 @@ class Queue:
             return 0.0
         return first.ready_at + delay - time.monotonic()
 
-    def _pop(self, batch_size: int) -> list[Place]:
+    def _pop(self, batch_size: int) -> list[QueuePlace]:
         batch = [self._places.popleft()]
         total = batch[0].images
         while self._places:

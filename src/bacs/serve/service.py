@@ -11,12 +11,12 @@ from bacs.ensemble import Ensemble
 from bacs.serve.access import Access
 from bacs.serve.answers import Answer
 from bacs.serve.body import BUSY, Intake
+from bacs.serve.display import Display
 from bacs.serve.limits import Limits
 from bacs.serve.metrics import Metrics
 from bacs.serve.queue import Queue, QueueClosed, QueueFull, Views
 from bacs.serve.refusal import Refused
-from bacs.serve.watch import Watch
-from bacs.serve.worker import Worker
+from bacs.serve.worker import StreamWorker
 
 
 @dataclass(eq=False)
@@ -25,9 +25,9 @@ class Service:
 
     name: str
     ensemble: Ensemble  # as it came: what may be read without asking the worker
-    worker: Worker
+    worker: StreamWorker
     queue: Queue
-    watch: Watch
+    display: Display
     metrics: Metrics
     limits: Limits
     access: Access
@@ -43,7 +43,7 @@ class Service:
         """Tells those who watch to leave; what was accepted is answered, in batches that wait for no more."""
         self.ending = True
         self.queue.hurry()
-        self.watch.tell()
+        self.display.tell()
 
     async def off_loop(self, work: Callable[[], Any]) -> Any:
         """What `work` returns, made by another thread: the loop stays free for the others."""
@@ -67,7 +67,7 @@ class Service:
             raise Refused(503, "no answer in time", retry_after=self.retry_after()) from error
         finally:
             self.queue.drop(place)  # if the worker never came to it
-        self.watch.add_latency(loop.time() - began)
+        self.display.add_latency(loop.time() - began)
         return answer
 
     async def ask(self, action: Callable[[], Any]) -> Any:

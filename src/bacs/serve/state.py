@@ -31,7 +31,7 @@ class State:
             raise ValueError(f"save_every must be at least 1, got {save_every}")
         self.folder, self.save_every = folder, save_every
 
-    def owned(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Sole use of the folder: two services would overwrite each other's streams."""
         return nullcontext() if self.folder is None else kept.owned(self.folder)
 

@@ -32,7 +32,7 @@ def for_members(ensemble: Ensemble, views: Views) -> PerMember:
     return PerMember(tensors[geometry(member.preprocessing)] for member in ensemble.members)
 
 
-def joined(parts: Sequence[Views]) -> Views:
+def join_views(parts: Sequence[Views]) -> Views:
     """The images of several requests as one batch."""
     return tuple(np.concatenate(group) for group in zip(*parts, strict=True))
 

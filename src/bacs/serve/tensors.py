@@ -133,6 +133,6 @@ def response(head: Mapping[str, Any], found: Mapping[str, np.ndarray], asked: In
     return told + b"".join(tail), len(told) if tail else None
 
 
-def described(found: Sequence[tuple[str, str, Sequence[int]]]) -> list[dict[str, Any]]:
+def describe_tensors(found: Sequence[tuple[str, str, Sequence[int]]]) -> list[dict[str, Any]]:
     """Tensors as metadata names them."""
     return [{"name": name, "datatype": kind, "shape": list(shape)} for name, kind, shape in found]

@@ -13,18 +13,18 @@ from bacs.methods.moved import posterior_deviations
 from bacs.predictive import Predictive
 from bacs.serve import answers, stepping
 from bacs.serve.answers import Answer
+from bacs.serve.display import Display
 from bacs.serve.metrics import Metrics
-from bacs.serve.queue import Action, Place, Queue
+from bacs.serve.queue import Action, Queue, QueuePlace
+from bacs.serve.recent import RecentPredictions
 from bacs.serve.refusal import Refused
 from bacs.serve.state import State
-from bacs.serve.watch import Watch
-from bacs.serve.window import Window
 
 LOG = logging.getLogger("bacs.serve")
 PARTS = ("weights", "statistics", "optimizer")
 
 
-class Worker(Thread):
+class StreamWorker(Thread):
     """Takes batches from the queue until it is closed and empty; then saves for the last time."""
 
     def __init__(
@@ -32,9 +32,9 @@ class Worker(Thread):
         stream: Stream,
         queue: Queue,
         state: State,
-        watch: Watch,
+        display: Display,
         metrics: Metrics,
-        window: Window,
+        recent: RecentPredictions,
         *,
         batch_size: int,
         delay: float,
@@ -42,7 +42,7 @@ class Worker(Thread):
     ) -> None:
         super().__init__(name="bacs-stream")
         self.stream, self.queue, self.state = stream, queue, state
-        self.watch, self.metrics, self.window = watch, metrics, window
+        self.display, self.metrics, self.recent = display, metrics, recent
         self.batch_size, self.delay, self.frozen = batch_size, delay, frozen
         self.life = secrets.token_hex(4)
         self.images_per_second = 0.0
@@ -51,9 +51,9 @@ class Worker(Thread):
         self._images = 0
         self._unsaved = 0
         self._went_home_at = -1  # the step at which divergence last sent the stream home
-        self._heard = 0  # of the stream's history
-        self._hear(now=False)
-        self._say_now()
+        self._reported = 0  # of the stream's history
+        self._report_decisions(now=False)
+        self._report_state()
 
     def run(self) -> None:
         while (work := self.queue.take(self.batch_size, self.delay)) is not None:
@@ -72,15 +72,15 @@ class Worker(Thread):
             LOG.exception("action failed")
             action.answer.set_exception(error)
             return
-        self._hear()
-        self._say_now()
+        self._report_decisions()
+        self._report_state()
         action.answer.set_result(result)
 
-    def _serve(self, batch: list[Place]) -> None:
+    def _serve(self, batch: list[QueuePlace]) -> None:
         batch = [place for place in batch if place.answer.set_running_or_notify_cancel()]
         began = time.monotonic()
         if self.stream.steps == 0:
-            batch = self._answerable(batch)
+            batch = self._refuse_unfit(batch)
         try:
             while batch:
                 try:
@@ -96,10 +96,10 @@ class Worker(Thread):
                 if not place.answer.done():
                     place.answer.set_exception(Refused(500, "the service could not answer"))
 
-    def _after_failure(self, batch: list[Place], error: Exception) -> list[Place]:
+    def _after_failure(self, batch: list[QueuePlace], error: Exception) -> list[QueuePlace]:
         """What is left of a batch that failed. If it was not for its images, a stream that diverged goes home."""
         LOG.warning("batch failed", extra={"facts": {"error": type(error).__name__, "reason": str(error)}})
-        kept = self._answerable(batch)
+        kept = self._refuse_unfit(batch)
         if len(kept) < len(batch):
             return kept
         if not isinstance(error, DivergenceError) or self._went_home_at == self.stream.steps:
@@ -108,7 +108,7 @@ class Worker(Thread):
         self.stream.reset(*PARTS, reason="a member's outputs stopped being finite")
         return kept
 
-    def _answerable(self, batch: Sequence[Place]) -> list[Place]:
+    def _refuse_unfit(self, batch: Sequence[QueuePlace]) -> list[QueuePlace]:
         """Those of the requests that the ensemble can answer; the others are told why not."""
         kept = []
         for place in batch:
@@ -120,16 +120,16 @@ class Worker(Thread):
                 place.answer.set_exception(Refused(422, why))
         return kept
 
-    def _predict(self, batch: Sequence[Place]) -> Predictive:
-        views = stepping.joined([place.views for place in batch if place.views is not None])
+    def _predict(self, batch: Sequence[QueuePlace]) -> Predictive:
+        views = stepping.join_views([place.views for place in batch if place.views is not None])
         images = stepping.for_members(self.stream.source, views)
         if self.frozen:
             return stepping.predict_frozen(self.stream, images)
         return self.stream.step_predictive(images)
 
-    def _answer(self, batch: Sequence[Place], predictive: Predictive, seconds: float) -> None:
-        self.window.add(predictive)
-        threshold, start = self.window.threshold(), 0
+    def _answer(self, batch: Sequence[QueuePlace], predictive: Predictive, seconds: float) -> None:
+        self.recent.add(predictive)
+        threshold, start = self.recent.threshold(), 0
         answer = Answer(predictive, threshold, self.life, self.stream.steps, self.frozen)
         for place in batch:
             own = stepping.part_of(predictive, start, place.images)
@@ -146,22 +146,22 @@ class Worker(Thread):
             if self._unsaved >= self.state.save_every:
                 self.save()
 
-    def _show(self, last: Place, answer: Answer) -> None:
+    def _show(self, last: QueuePlace, answer: Answer) -> None:
         """Writes down what the page shows; curves no more often than they have points."""
         pixels = None if last.views is None else last.views[0]
-        if pixels is not None and pixels.dtype == "uint8" and pixels.ndim == 4 and self.watch.shows_pictures:
+        if pixels is not None and pixels.dtype == "uint8" and pixels.ndim == 4 and self.display.shows_pictures:
             own = stepping.part_of(answer.predictive, len(answer.predictive.probabilities) - last.images, last.images)
-            self.watch.add_pictures(pixels, answers.rows(answer._replace(predictive=own), self.class_names))
-        self._hear()
-        if self.watch.is_due():
+            self.display.add_pictures(pixels, answers.rows(answer._replace(predictive=own), self.class_names))
+        self._report_decisions()
+        if self.display.is_due():
             row = self._row()
-            self.watch.add_row(row)
+            self.display.add_row(row)
             self.metrics.row(row)
-        self._say_now()
+        self._report_state()
 
     def _row(self) -> dict[str, Any]:
-        figures, stream = self.window.figures(), self.stream
-        estimate = self.window.estimate(figures, stream.source.reference)
+        figures, stream = self.recent.figures(), self.stream
+        estimate = self.recent.estimate(figures, stream.source.reference)
         adapts = METHODS[stream.method_name].adapts
         moved = [posterior_deviations(member, adapts) for member in stream.members]
         known = [value for value in moved if value is not None]
@@ -178,28 +178,28 @@ class Worker(Thread):
             "learning_rate": 0.0 if self.frozen or adapts is None else stream.settings.learning_rate,
             "queue": self.queue.images,
             "images_per_second": self.images_per_second,
-            "classes": self.window.class_counts(),
-            **self.watch.latencies(),
+            "classes": self.recent.class_counts(),
+            **self.display.latencies(),
         }
 
     @property
     def class_names(self) -> Sequence[str] | None:
         return self.stream.source.class_names
 
-    def _hear(self, *, now: bool = True) -> None:
+    def _report_decisions(self, *, now: bool = True) -> None:
         """Takes over what was decided since the last time; a reset begins the history anew."""
         history = self.stream.history
-        if len(history) < self._heard:
-            self._heard = 0
-        for event in history[self._heard :]:
-            self.watch.add_decision(*event, now=now)
+        if len(history) < self._reported:
+            self._reported = 0
+        for event in history[self._reported :]:
+            self.display.add_decision(*event, now=now)
             if now:
                 LOG.info("decision", extra={"facts": event._asdict()})
-        self._heard = len(history)
+        self._reported = len(history)
 
-    def _say_now(self) -> None:
+    def _report_state(self) -> None:
         stream = self.stream
-        self.watch.set_now(
+        self.display.set_now(
             life=self.life,
             step=stream.steps,
             frozen=self.frozen,
@@ -225,9 +225,9 @@ class Worker(Thread):
     def reset(self) -> None:
         """Back to the ensemble as it came."""
         self.stream.reset()
-        self.window.clear()
+        self.recent.clear()
         self.stream.note({"reset": "everything"}, "asked for")
-        self._heard = 0
+        self._reported = 0
         self.save()
 
     def save(self) -> bool:

@@ -4,8 +4,8 @@ from bacs.training.augment import Identity, PadCropFlip
 from bacs.training.fit import fit, initialised
 from bacs.training.loop import EpochLog
 from bacs.training.mean import at_mean
-from bacs.training.objective import cross_entropy
 from bacs.training.schedule import Constant, Cosine, Linear
+from bacs.training.settings import cross_entropy
 
 __all__ = [
     "Constant",

@@ -14,9 +14,8 @@ from bacs.training import shard
 from bacs.training.augment import Augmentation, PadCropFlip
 from bacs.training.loop import EpochLog, OnBatch, check_collection, start, train_epoch
 from bacs.training.mean import at_mean
-from bacs.training.objective import TrainingObjective, cross_entropy
 from bacs.training.schedule import Linear, Schedule
-from bacs.training.settings import Settings
+from bacs.training.settings import TrainingObjective, TrainingSettings, cross_entropy
 
 PAPER_SCHEDULE = Linear()
 CROP_AND_FLIP = PadCropFlip()
@@ -56,14 +55,14 @@ def fit(
         objective: (logits, labels) -> scalar.
         posterior: which kind the iterates of SGD are folded into.
         collect_from: part of the training after which iterates count.
-        collections_per_epoch: how many iterates an epoch gives, the last at its end.
+        collections_per_epoch: how many iterates each epoch gives, the last at its end.
         preprocessing: mean and deviation by channel; those of `images` if None.
         precision: `bfloat16` runs the forward pass under autocast.
         seed: order, augmentation and dropout. Initial weights are the model's own: see `initialised`.
         on_batch: hears the number of images of every step, for progress bars.
         on_epoch: hears loss, accuracy and speed of every epoch.
     """
-    settings = Settings(
+    settings = TrainingSettings(
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
@@ -80,10 +79,10 @@ def fit(
         precision=precision,
         seed=seed,
     )
-    pixels, targets = checked(images, labels)
+    pixels, targets = as_training_data(images, labels)
     check_collection(settings, len(targets))
     used = preprocessing or preprocessing_of(pixels)
-    mine = shard.current()
+    mine = shard.current_shard()
     state = start(model if device is None else model.to(device), settings, mine)
     while state.epoch < epochs:
         on_epoch(train_epoch(state, pixels, targets, settings, used, shard=mine, on_batch=on_batch))
@@ -99,7 +98,7 @@ def initialised(build: Callable[[], nn.Module], seed: int) -> nn.Module:
         return build()
 
 
-def checked(images: Any, labels: np.ndarray | Tensor) -> tuple[Any, Tensor]:
+def as_training_data(images: Any, labels: np.ndarray | Tensor) -> tuple[Any, Tensor]:
     """Images as a uint8 NHWC tensor (or as the lazy sequence they are) and int64 labels, one each."""
     if isinstance(images, np.ndarray) and not images.flags.writeable:
         images = images.copy()  # torch warns of read-only memory
@@ -111,7 +110,7 @@ def checked(images: Any, labels: np.ndarray | Tensor) -> tuple[Any, Tensor]:
         raise ValueError(f"images must be [batch, height, width, channels], got {list(pixels.shape)}")
     if targets.ndim != 1 or targets.is_floating_point() or len(targets) != len(pixels):
         raise ValueError(
-            f"labels must be whole numbers, one an image: {len(pixels)} images, labels {list(targets.shape)} "
+            f"labels must be whole numbers, one per image: {len(pixels)} images, labels {list(targets.shape)} "
             f"of {targets.dtype}"
         )
     if len(targets) < 2:

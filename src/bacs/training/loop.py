@@ -23,7 +23,7 @@ from bacs.layout import arrange, arrange_images, layout_of
 from bacs.parameters import NORM_LAYERS, read
 from bacs.posteriors import KINDS, Posterior
 from bacs.preprocessing import Preprocessing, to_model
-from bacs.training.settings import Settings
+from bacs.training.settings import TrainingSettings
 from bacs.training.shard import WHOLE, Shard
 
 OnBatch = Callable[[int], None]
@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     weight: float  # of this part in the mean over the whole batch, times the number of parts
 
 
-def start(model: nn.Module, settings: Settings, shard: Shard = WHOLE) -> TrainState:
+def start(model: nn.Module, settings: TrainingSettings, shard: Shard = WHOLE) -> TrainState:
     """The state before the first epoch; the model is trained in place."""
     arrange(model, layout_of(model))
     params = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -80,7 +80,7 @@ def train_epoch(
     state: TrainState,
     images: Any,
     labels: Tensor,
-    settings: Settings,
+    settings: TrainingSettings,
     preprocessing: Preprocessing | None,
     *,
     shard: Shard = WHOLE,
@@ -91,12 +91,14 @@ def train_epoch(
     like = next(model.parameters())
     steps = math.ceil(len(labels) / settings.batch_size)
     if len(labels) // steps < shard.count:
-        raise ValueError(f"batch_size must be at least {shard.count}, one image a process, got {len(labels) // steps}")
+        raise ValueError(
+            f"batch_size must be at least {shard.count}, one image per process, got {len(labels) // steps}"
+        )
     loss_sum = torch.zeros((), dtype=torch.float64, device=like.device)
     correct = torch.zeros((), dtype=torch.int64, device=like.device)
     learning_rate, begin = 0.0, time.perf_counter()
     model.train()
-    with _seeded(epoch_seed(settings.seed, state.epoch) + shard.index, like.device):
+    with _dropout_seed(epoch_seed(settings.seed, state.epoch) + shard.index, like.device):
         for step, batch in enumerate(epoch_batches(images, labels, settings, state.epoch, shard)):
             done = state.epoch * steps + step
             learning_rate = settings.learning_rate * settings.schedule(done / (settings.epochs * steps))
@@ -127,8 +129,8 @@ def train_epoch(
     return EpochLog(state.epoch, learning_rate, loss_mean, accuracy, seconds, len(labels) / seconds, count)
 
 
-def collects(done: int, steps: int, settings: Settings) -> bool:
-    """Whether an iterate is folded in after `done` batches in all, at `steps` an epoch.
+def collects(done: int, steps: int, settings: TrainingSettings) -> bool:
+    """Whether an iterate is folded in after `done` batches in all, at `steps` per epoch.
 
     Evenly spread, the last at the epoch's end, for all epochs past `collect_from`: 160 of 300 gives 140 iterates.
     """
@@ -138,7 +140,7 @@ def collects(done: int, steps: int, settings: Settings) -> bool:
     return done * per_epoch // steps > (done - 1) * per_epoch // steps
 
 
-def check_collection(settings: Settings, images: int) -> None:
+def check_collection(settings: TrainingSettings, images: int) -> None:
     """Raises unless training on so many images collects the two iterates that a variance needs."""
     steps = math.ceil(images / settings.batch_size)
     first, last = round(settings.collect_from * settings.epochs * steps) + 1, settings.epochs * steps
@@ -151,7 +153,7 @@ def check_collection(settings: Settings, images: int) -> None:
         )
 
 
-def epoch_batches(images: Any, labels: Tensor, settings: Settings, epoch: int, shard: Shard) -> Iterator[Batch]:
+def epoch_batches(images: Any, labels: Tensor, settings: TrainingSettings, epoch: int, shard: Shard) -> Iterator[Batch]:
     """This process's part of every augmented batch of an epoch.
 
     Batches differ by at most one image: no small rest that would upset batch norm, and no image left out.
@@ -188,7 +190,7 @@ def epoch_seed(seed: int, epoch: int) -> int:
 
 
 @contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+def _dropout_seed(seed: int, device: torch.device) -> Iterator[None]:
     """Dropout draws from `seed` for a while; the caller's random state comes back afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)

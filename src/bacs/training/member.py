@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,20 @@ from bacs.layout import arrange
 from bacs.parameters import read as read_parameters
 from bacs.posteriors import flat
 from bacs.preprocessing import Preprocessing
-from bacs.training import folder, shard, state, tensorboard
-from bacs.training.fit import checked, initialised, preprocessing_of
+from bacs.training import run_folder, shard
+from bacs.training.curves import write_tensorboard
+from bacs.training.fit import as_training_data, initialised, preprocessing_of
 from bacs.training.loop import EpochLog, TrainState, start, train_epoch
 from bacs.training.mean import at_mean
-from bacs.training.recipe import Recipe
+from bacs.training.progress import Heartbeat
+from bacs.training.recipe import TrainingRecipe
 
 
 @dataclass(frozen=True)
 class MemberJob:
     """All that a process anywhere needs to train one member."""
 
-    recipe: Recipe
+    recipe: TrainingRecipe
     index: int
     out: Path
     data_dir: Path
@@ -40,16 +42,16 @@ class MemberJob:
 
 def train_member(job: MemberJob) -> dict[str, Any]:
     """Scores of a member on held-out data, once it is trained and stored."""
-    if folder.is_finished(job.out, job.index):
-        return folder.about(job.out, job.index)
-    mine = shard.current()
+    if run_folder.is_finished(job.out, job.index):
+        return run_folder.read_about(job.out, job.index)
+    mine = shard.current_shard()
     if mine.index > 0:
         return _train(job, mine)
-    with folder.locked(job.out, job.index):
+    with run_folder.lock_member(job.out, job.index):
         return _train(job, mine)
 
 
-def datasets(recipe: Recipe, data_dir: Path, *, download: bool = False) -> tuple[ImageSet, ImageSet]:
+def datasets(recipe: TrainingRecipe, data_dir: Path, *, download: bool = False) -> tuple[ImageSet, ImageSet]:
     """Training images and held-out images of a recipe's data set."""
     train = take_first(data.load(recipe.data, split="train", data_dir=data_dir, download=download), recipe.limit)
     test = take_first(data.load(recipe.data, split="test", data_dir=data_dir, download=download), recipe.limit)
@@ -58,7 +60,7 @@ def datasets(recipe: Recipe, data_dir: Path, *, download: bool = False) -> tuple
     return train, test
 
 
-def build(recipe: Recipe, seed: int, train: ImageSet) -> nn.Module:
+def build(recipe: TrainingRecipe, seed: int, train: ImageSet) -> nn.Module:
     """The recipe's model for these classes and channels, with random weights that depend on the seed alone."""
     fitting = {"classes": len(train.classes), "channels": train.images.shape[-1]}
     arguments = fitting | {key: value for key, value in recipe.model.items() if key != "name"}
@@ -73,23 +75,24 @@ def member_seed(seed: int, index: int) -> int:
 def _train(job: MemberJob, mine: shard.Shard) -> dict[str, Any]:
     train, test = datasets(job.recipe, job.data_dir)
     assert train.labels is not None
-    images, labels = checked(train.images, train.labels)
+    images, labels = as_training_data(train.images, train.labels)
     preprocessing = job.recipe.given_preprocessing() or preprocessing_of(images)
     settings = job.recipe.settings(member_seed(job.recipe.seed, job.index))
     current = start(build(job.recipe, settings.seed, train).to(job.device), settings, mine)
-    where, log = folder.state_folder(job.out, job.index), []
+    where, log = run_folder.state_folder(job.out, job.index), []
     if (where / checkpoints.MANIFEST).exists():
-        log = state.load(where, current)
+        log = run_folder.load_state(where, current)
     while current.epoch < settings.epochs:
-        beat = Heartbeat(folder.now_file(job.out, job.index), current.epoch, len(labels) // mine.count)
+        now = partial(_place, current.epoch, len(labels) // mine.count)
+        beat = Heartbeat(run_folder.now_file(job.out, job.index), now)
         on_batch = beat if mine.index == 0 else (lambda count: None)
         done = train_epoch(current, images, labels, settings, preprocessing, shard=mine, on_batch=on_batch)
         log.append(_line(done))
         if job.tensorboard and mine.index == 0:
-            tensorboard.write(job.out, job.index, log[-1])
+            write_tensorboard(job.out, job.index, log[-1])
         if mine.index == 0 and (done.epoch % job.checkpoint_every == 0 or done.epoch == settings.epochs):
-            state.save(where, current, log)
-            folder.write_file(folder.log_file(job.out, job.index), "".join(json.dumps(line) + "\n" for line in log))
+            run_folder.save_state(where, current, log)
+            run_folder.write_log(job.out, job.index, log)
     if mine.index > 0:
         return {}
     return _finish(job, current, images, preprocessing, train, test, log)
@@ -114,9 +117,11 @@ def _finish(
     scores["mean"] = score(member, test)
     about = {"member": job.index, "recipe": job.recipe.as_json(), "scores": scores, "log": log}
     made = Ensemble([member], class_names=train.classes)
-    checkpoints.write(folder.member_folder(job.out, job.index), made.describe() | {"training": about}, made.tensors())
-    state.remove(folder.state_folder(job.out, job.index))
-    folder.now_file(job.out, job.index).unlink(missing_ok=True)
+    checkpoints.write(
+        run_folder.member_folder(job.out, job.index), made.describe() | {"training": about}, made.tensors()
+    )
+    run_folder.remove_state(run_folder.state_folder(job.out, job.index))
+    run_folder.now_file(job.out, job.index).unlink(missing_ok=True)
     return about
 
 
@@ -131,16 +136,6 @@ def _line(done: EpochLog) -> dict[str, Any]:
     return {name: round(value, 6) if isinstance(value, float) else value for name, value in done._asdict().items()}
 
 
-class Heartbeat:
-    """Says about twice a second where a member is; other processes, on other machines too, read it from the file."""
-
-    def __init__(self, file: Path, epoch: int, images: int) -> None:
-        self.file, self.epoch, self.images = file, epoch, images
-        self.done, self.written = 0, 0.0
-
-    def __call__(self, count: int) -> None:
-        self.done += count
-        if time.monotonic() - self.written > 0.5:
-            self.written = time.monotonic()
-            now = {"epoch": self.epoch, "images": min(self.done, self.images), "of": self.images}
-            folder.write_file(self.file, json.dumps(now), durable=False)
+def _place(epoch: int, images: int, done: int) -> str:
+    """Where a member is, as the progress display reads it."""
+    return json.dumps({"epoch": epoch, "images": min(done, images), "of": images})

@@ -9,11 +9,9 @@ from bacs.errors import RecipeError, did_you_mean
 from bacs.preprocessing import Preprocessing
 from bacs.toml import check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
-from bacs.training.augment import Identity, PadCropFlip
-from bacs.training.files import RandomResizedCrop
-from bacs.training.objective import smoothed
+from bacs.training.augment import Identity, PadCropFlip, RandomResizedCrop
 from bacs.training.schedule import Constant, Cosine, Linear
-from bacs.training.settings import Settings
+from bacs.training.settings import TrainingSettings, cross_entropy_with
 
 SCHEDULES: dict[str, Callable[..., Any]] = {"linear": Linear, "cosine": Cosine, "constant": Constant}
 AUGMENTATIONS: dict[str, Callable[..., Any]] = {
@@ -24,7 +22,7 @@ AUGMENTATIONS: dict[str, Callable[..., Any]] = {
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """How an ensemble is trained. Keys mean what they mean in `bacs.training.fit`; the defaults are the same.
 
     `model`, `schedule` and `augment` are tables with a `name` and arguments; `limit` trains on the first images only.
@@ -51,25 +49,16 @@ class Recipe:
     augment: dict[str, Any] = field(default_factory=lambda: {"name": "pad_crop_flip"})
     preprocessing: dict[str, Any] | None = None
 
-    def settings(self, seed: int) -> Settings:
+    def settings(self, seed: int) -> TrainingSettings:
         """The settings of one member."""
-        return Settings(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            nesterov=self.nesterov,
-            weight_decay=self.weight_decay,
-            decay_norm=self.decay_norm,
-            schedule=_named("schedule", self.schedule, SCHEDULES),
-            augment=_named("augment", self.augment, AUGMENTATIONS),
-            objective=smoothed(self.label_smoothing),
-            posterior=self.posterior,
-            collect_from=self.collect_from,
-            collections_per_epoch=self.collections_per_epoch,
-            precision=self.precision,
-            seed=seed,
-        )
+        made = {
+            "schedule": _from_catalogue("schedule", self.schedule, SCHEDULES),
+            "augment": _from_catalogue("augment", self.augment, AUGMENTATIONS),
+            "objective": cross_entropy_with(self.label_smoothing),
+            "seed": seed,
+        }
+        names = [field.name for field in fields(TrainingSettings) if field.name not in made]
+        return TrainingSettings(**{name: getattr(self, name) for name in names}, **made)
 
     def given_preprocessing(self) -> Preprocessing | None:
         """The preprocessing that the recipe states, None if it is to be that of the data."""
@@ -83,7 +72,7 @@ class Recipe:
         return asdict(self)
 
 
-def read(path: str | Path) -> Recipe:
+def read(path: str | Path) -> TrainingRecipe:
     """The recipe in a TOML file."""
     table = toml_table(path, "train")
     try:
@@ -92,10 +81,10 @@ def read(path: str | Path) -> Recipe:
         raise RecipeError(f"{path}: {error}") from None
 
 
-def parse(table: dict[str, Any]) -> Recipe:
+def parse(table: dict[str, Any]) -> TrainingRecipe:
     """The recipe of a table, with every value checked."""
-    check_recipe(table, Recipe)
-    recipe = Recipe(**table)
+    check_recipe(table, TrainingRecipe)
+    recipe = TrainingRecipe(**table)
     if recipe.members < 1:
         raise RecipeError(f"members must be at least 1, got {recipe.members}")
     if recipe.limit is not None and recipe.limit < 2:
@@ -110,7 +99,7 @@ def parse(table: dict[str, Any]) -> Recipe:
     return recipe
 
 
-def _named(key: str, table: dict[str, Any], catalogue: dict[str, Callable[..., Any]]) -> Any:
+def _from_catalogue(key: str, table: dict[str, Any], catalogue: dict[str, Callable[..., Any]]) -> Any:
     """The catalogue's entry that a table names, made with the table's other values as arguments."""
     name = table.get("name")
     if name not in catalogue:

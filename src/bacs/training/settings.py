@@ -1,19 +1,41 @@
-"""The numbers of one training run, checked where they enter. Defaults are the paper's for small networks."""
+"""What one training run minimises and by which numbers, checked where they enter. Defaults are the paper's."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+
+from jaxtyping import Float, Int64
+from torch import Tensor
+from torch.nn import functional
 
 from bacs.errors import unknown_name
 from bacs.posteriors import KINDS
 from bacs.training.augment import Augmentation, PadCropFlip
-from bacs.training.objective import TrainingObjective, cross_entropy
 from bacs.training.schedule import Linear, Schedule
 
 PRECISIONS = ("float32", "bfloat16")
 
+TrainingObjective = Callable[[Tensor, Tensor], Tensor]
+"""(logits, labels) -> scalar. A function of your own goes into `fit(objective=...)`."""
+
+
+def cross_entropy(
+    logits: Float[Tensor, "batch classes"], labels: Int64[Tensor, "batch"], *, label_smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """-(1/m) sum_j sum_y t_jy log p(y | x_j), the target t mixed with `label_smoothing` of the uniform distribution."""
+    return functional.cross_entropy(logits, labels, label_smoothing=label_smoothing)
+
+
+def cross_entropy_with(label_smoothing: float) -> TrainingObjective:
+    """Cross entropy with this much label smoothing."""
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing must be at least 0 and below 1, got {label_smoothing}")
+    return partial(cross_entropy, label_smoothing=label_smoothing)
+
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """Hyperparameters of one member's training; `fit` has them as arguments."""
 
     epochs: int

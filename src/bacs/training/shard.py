@@ -35,7 +35,7 @@ class Shard:
 WHOLE = Shard(0, 1)
 
 
-def current() -> Shard:
+def current_shard() -> Shard:
     """The shard of this process: what torchrun says once the process group is up, else the whole."""
     if distributed.is_available() and distributed.is_initialized():
         return Shard(distributed.get_rank(), distributed.get_world_size())

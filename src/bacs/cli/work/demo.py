@@ -1,30 +1,32 @@
-"""The work of `bacs demo`: train, adapt to shifted images, show tables and draw."""
+"""The work of `bacs demo`: trains a small ensemble, then sweeps its methods over shifts and reports on the records."""
 
+import dataclasses
 import json as json_format
-import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import bacs
-from bacs import engine, files, metrics
-from bacs.corruptions import corrupt
+from bacs.benchmark import plan, sweep
+from bacs.benchmark import recipe as recipes
+from bacs.cli.work.report import show
 from bacs.errors import RunError
-from bacs.methods.catalogue import label_of
-from bacs.report import figures
-from bacs.report.rows import table
-from bacs.report.terminal import terminal_table
-from bacs.training.recipe import Recipe
-from bacs.training.run import train
+from bacs.report.comparison import Comparison, comparisons
+from bacs.report.contents import chapter
+from bacs.report.corruption_tables import corruption_tables
+from bacs.report.names import of_corruption
+from bacs.report.records import Sweep, read
+from bacs.report.terminal import TerminalTable
+from bacs.report.write import write
+from bacs.training.recipe import TrainingRecipe
+from bacs.training.train import train
 
 SEVERITY = 5
 # The paper's, but for smaller batches: 2,000 images would make only 16 steps of 128.
-SETTINGS = {"batch_size": 64, "learning_rate": 1e-3, "posterior_weight": 1e-4, "epochs": 1}
-RECIPE = Recipe(
+SETTINGS = {"batch_size": 64, "learning_rate": 1e-3, "posterior_weight": 1e-4}
+RECIPE = TrainingRecipe(
     data="fashion-mnist-part",
     model={"name": "resnet26", "width": 16, "blocks": 1, "stem_stride": 2},
     epochs=8,
@@ -43,108 +45,50 @@ def run(out: Path, shifts: tuple[str, ...], *, verbose: bool, json: bool) -> Non
     console.print("[bold]1. Training five small networks with their posteriors[/bold]")
     train(RECIPE, out / "ensemble", console=console)
     console.print("[bold]2. Adapting to shifted images, without labels[/bold]")
-    records = evaluate_all(out, ("clean", *shifts) if verbose else shifts, console)
-    files.write(out / "records.json", (json_format.dumps(records, indent=1) + "\n").encode())
+    found = measure(out, shifts, with_clean=verbose, console=console)
     if json:
-        print(json_format.dumps(records))
+        print(json_format.dumps(found.records))
     else:
-        show_tables(records, console, verbose=verbose)
+        show_tables(found, console, verbose=verbose)
     try:
-        written = draw(records, out)
-        console.print(f"\nFigures: {', '.join(str(file) for file in written)}", highlight=False, soft_wrap=True)
+        console.print(f"\nFigures: {write([found], out / 'report').page}", highlight=False, soft_wrap=True)
     except RunError as error:
         console.print(f"\n{error}", highlight=False)
+    corrupted = comparisons([record for record in found.records if record["corruption"]])[0]
     console.print(
-        f"It took {time.monotonic() - began:.0f} seconds.\n\n{closing(records, out)}", highlight=False, soft_wrap=True
+        f"It took {time.monotonic() - began:.0f} seconds.\n\n{closing(corrupted, out)}", highlight=False, soft_wrap=True
     )
 
 
-def evaluate_all(out: Path, shifts: tuple[str, ...], console: Console) -> list[dict[str, Any]]:
-    """One record for each shift and method, made on all cores."""
-    cells = [(str(out / "ensemble"), shift, method) for shift in shifts for method in bacs.METHODS]
-    columns = TextColumn("shift x method"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(cells))
-        return engine.run(
-            evaluate_cell, cells, workers=os.cpu_count() or 1, on_result=lambda outcome: progress.advance(task)
-        )
+def measure(out: Path, shifts: Sequence[str], *, with_clean: bool, console: Console) -> Sweep:
+    """Every method on every shift as a sweep, and what it has of these shifts; cells of an earlier call stay as are."""
+    names = [f"{RECIPE.data}-c/{shift}/{SEVERITY}" for shift in shifts]
+    table = {"title": "bacs demo", "methods": list(bacs.METHODS), "limit": RECIPE.limit, **SETTINGS}
+    recipe = recipes.parse(table | {"shifts": [*([f"{RECIPE.data}/clean"] if with_clean else []), *names]})
+    failed = sweep(recipe, out / "ensemble", out / "sweep", console=console).failed
+    if failed:
+        cell, error = next(iter(failed.items()))
+        raise RunError(f"{len(failed)} cells of the demo failed, the first {cell}: {error}")
+    found, asked = read(out / "sweep"), {cell.id for cell in plan(recipe)}
+    return dataclasses.replace(found, records=tuple(record for record in found.records if record["id"] in asked))
 
 
-def evaluate_cell(cell: tuple[str, str, str]) -> dict[str, Any]:
-    """The record of one method on one shift."""
-    run, shift, method = cell
-    test = bacs.data.load(RECIPE.data, split="test")
-    images = shifted(np.asarray(test.images), shift)
-    assert test.labels is not None
-    used = (*bacs.METHODS[method].uses, "epochs")
-    settings: dict[str, Any] = {name: value for name, value in SETTINGS.items() if name in used}
-    result = bacs.evaluate(bacs.load(run), images, test.labels, method, **settings)
-    return {
-        "shift": shift,
-        "method": method,
-        "settings": settings,
-        "single": result.single,
-        "ensemble": result.ensemble,
-        "members": result.members,
-        "predictions": result.probabilities.argmax(dim=1).tolist(),
-        "confidence": result.probabilities.max(dim=1).values.tolist(),
-    }
-
-
-def shifted(images: np.ndarray, shift: str) -> np.ndarray:
-    """The images under a corruption; `clean` leaves them as they are."""
-    return images if shift == "clean" else corrupt(images, shift, SEVERITY)
-
-
-def show_tables(records: list[dict[str, Any]], console: Console, *, verbose: bool) -> None:
+def show_tables(found: Sweep, console: Console, *, verbose: bool) -> None:
     """The mean over the shifts; each shift, and no shift at all, if asked for."""
-    on_shifts = [record for record in records if record["shift"] != "clean"]
-    names = list(dict.fromkeys(record["shift"] for record in on_shifts))
-    titled = {f"Mean over {', '.join(spoken(name) for name in names)} at severity {SEVERITY}": on_shifts}
-    for shift in ("clean", *names) if verbose else ():
-        titled[spoken(shift)] = [record for record in records if record["shift"] == shift]
-    for title, chosen in titled.items():
-        console.print(f"\n[bold]{title}[/bold]", soft_wrap=True)
-        console.print(terminal_table(table(chosen)))
+    compared = comparisons(found.records)
+    show(found, tuple(map(chapter, compared)), console, titled=False)
+    corruptions = ", ".join(of_corruption(name) for each in compared for name in each.corruptions)
+    console.print(f"Corruptions: {corruptions}.", style="dim", highlight=False, soft_wrap=True)
+    for table in (table for each in compared for table in corruption_tables(each)) if verbose else ():
+        console.print(f"\n{table.title}", style="bold", highlight=False, soft_wrap=True)
+        console.print(TerminalTable(table))
 
 
-def spoken(shift: str) -> str:
-    return "no shift at all" if shift == "clean" else shift.replace("_", " ")
-
-
-def draw(records: list[dict[str, Any]], out: Path) -> list[Path]:
-    """Writes the reliability diagram, the risk-coverage plot and the strip of pictures."""
-    test = bacs.data.load(RECIPE.data, split="test")
-    labels, images = test.labels, np.asarray(test.images)
-    assert labels is not None
-    reliability, risk = {}, {}
-    methods = {label_of(method, "ensemble"): method for method in bacs.METHODS}
-    for label, method in methods.items():
-        chosen = [r for r in records if r["method"] == method and r["shift"] != "clean"]
-        confidence = np.concatenate([r["confidence"] for r in chosen])
-        right = np.concatenate([np.array(r["predictions"]) == labels for r in chosen])
-        reliability[label] = metrics.reliability_of(confidence, right)._asdict()
-        risk[label] = metrics.risk_coverage_of(confidence, right)._asdict()
-    examples = np.array([np.flatnonzero(labels == number)[3] for number in range(len(test.classes))])
-    after = {r["shift"]: np.array(r["predictions"])[examples] for r in records if r["method"] == "auto"}
-    drawn = {
-        "reliability.png": figures.reliability_diagram(reliability, methods),
-        "risk-coverage.png": figures.risk_coverage_plot(risk, methods),
-        "pictures.png": figures.picture_strip(
-            {shift: shifted(images, shift)[examples] for shift in after},
-            [[test.classes[number] for number in predicted] for predicted in after.values()],
-            np.stack([predicted == labels[examples] for predicted in after.values()]),
-        ),
-    }
-    for name, figure in drawn.items():
-        figure.savefig(out / name, dpi=130)
-    return [out / name for name in drawn]
-
-
-def closing(records: list[dict[str, Any]], out: Path) -> str:
+def closing(comparison: Comparison, out: Path) -> str:
     """Two lines: what was seen, and what to try next."""
     rows = {
-        row.method: row.scores for row in table([r for r in records if r["shift"] != "clean"]) if row.kind == "ensemble"
+        entry.method: {name: entry.mean(comparison.common, name) for name in ("accuracy", "nll")}
+        for entry in comparison.combined
     }
     ours = rows["auto"]
 

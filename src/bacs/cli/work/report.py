@@ -7,9 +7,9 @@ from typing import Any
 
 from rich.console import Console
 
-from bacs.report.chapter import Chapter
+from bacs.report.contents import Chapter
 from bacs.report.records import Sweep
-from bacs.report.terminal import fitted, on_terminal
+from bacs.report.terminal import TerminalTable, fit_to_width
 from bacs.report.write import Report
 
 
@@ -25,11 +25,11 @@ def show(sweep: Sweep, chapters: tuple[Chapter, ...], console: Console, *, title
     if titled:
         console.rule(sweep.title, align="left", style="")
     for chapter in chapters:
-        table = fitted(chapter.summary, console.width)
+        table = fit_to_width(chapter.summary, console.width)
         console.print(
             f"\n{table.title}", style="bold", markup=False, highlight=False, soft_wrap=not console.is_terminal
         )
-        console.print(on_terminal(table))
+        console.print(TerminalTable(table))
         for note in table.notes:
             console.print(note, style="dim", markup=False, highlight=False)
     if sweep.missing:

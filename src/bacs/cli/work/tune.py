@@ -6,18 +6,18 @@ import numpy as np
 from rich.console import Console
 
 from bacs.benchmark import tune as tuning
-from bacs.benchmark.tune import Choice, TuneRecipe
+from bacs.benchmark.tune import GridChoice, TuneRecipe
 from bacs.cli.sweep import say
 from bacs.errors import BacsError
 from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
-from bacs.report.comparison import spelt
-from bacs.report.heat_map import heat_map
+from bacs.report.choice_figures import heat_map
+from bacs.report.comparison import setting_text
 from bacs.report.tables import Cell, Column, Line, Table
-from bacs.report.terminal import on_terminal
+from bacs.report.terminal import TerminalTable
 
 
-def as_json(recipe: TuneRecipe, choice: Choice) -> dict[str, object]:
+def as_json(recipe: TuneRecipe, choice: GridChoice) -> dict[str, object]:
     """The choice and the grid for a program; null where a cell failed or a score is infinite."""
     scores = [score if np.isfinite(score) else None for score in choice.scores.ravel().tolist()]
     return {
@@ -29,7 +29,7 @@ def as_json(recipe: TuneRecipe, choice: Choice) -> dict[str, object]:
     }
 
 
-def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
+def show(recipe: TuneRecipe, choice: GridChoice, out: Path, console: Console) -> None:
     """Prints the first two axes of the grid, the choice and how to use it."""
     plane, score = tuning.plane(recipe, choice), SCORES[recipe.criterion]
     (across, columns), (down, rows) = plane.columns, plane.rows
@@ -40,18 +40,23 @@ def show(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> Non
         texts = ["failed" if np.isnan(value) else score.text(value) for value in values]
         here = [[row if down else None, column] == best for column in columns]
         cells = tuple(Cell(text, best=bold) for text, bold in zip(texts, here, strict=True))
-        lines.append(Line(spelt(row), cells))
+        lines.append(Line(setting_text(row), cells))
     say(f"{score.axis}, {score.direction}", console)
-    console.print(on_terminal(Table("", "", heading, tuple(Column(spelt(each)) for each in columns), tuple(lines))))
+    console.print(
+        TerminalTable(Table("", "", heading, tuple(Column(setting_text(each)) for each in columns), tuple(lines)))
+    )
     if plane.others:
         say(best_over(plane.others), console)
-    values = ", ".join(f"{name} = {spelt(value)}" for name, value in choice.settings.items())
+    values = ", ".join(f"{name} = {setting_text(value)}" for name, value in choice.settings.items())
     say(f"chosen: {values}; bacs sweep ... --settings {out / 'chosen.toml'}", console)
     for name in choice.at_edge:
-        say(f"{name} = {spelt(choice.settings[name])} is at the edge of its grid: the best may lie beyond it", console)
+        say(
+            f"{name} = {setting_text(choice.settings[name])} is at the edge of its grid: the best may lie beyond it",
+            console,
+        )
     if choice.scores.size == 1:
         say("the grid has one point: nothing was chosen, only measured", console)
-    for name in tuning.two_valued(recipe):
+    for name in tuning.axes_of_two_values(recipe):
         say(f"{name}: a grid of two values cannot show whether the best lies beyond them", console)
 
 
@@ -59,7 +64,7 @@ def best_over(names: list[str]) -> str:
     return f"At each place the best over {' and '.join(name.replace('_', ' ') for name in names)}."
 
 
-def draw(recipe: TuneRecipe, choice: Choice, out: Path, console: Console) -> None:
+def draw(recipe: TuneRecipe, choice: GridChoice, out: Path, console: Console) -> None:
     """Draws the heat map; without matplotlib one line says how to get it."""
     plane, score = tuning.plane(recipe, choice), SCORES[recipe.criterion]
     heading = f"{score.axis} of {label_of(recipe.method, 'ensemble')}, mean over validation shifts"

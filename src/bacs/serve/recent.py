@@ -9,7 +9,7 @@ IMAGES = 512
 """Batches of a service may be of one image; figures and the threshold are of this many images instead."""
 
 
-class Window:
+class RecentPredictions:
     """Predictions of the last images, batch by batch."""
 
     def __init__(self, *, coverage: float, accuracy: float | None) -> None:

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from bacs.metrics import SCORES
-from bacs.report import baseline, breakdown, curves, figures, gain_plots, over_time, paper, plots
-from bacs.report.comparison import Comparison
+from bacs.report import calibration, corruption_tables, gain_figures, gains, over_time, paper, score_figures
+from bacs.report.comparison import Comparison, stem
 from bacs.report.decisions import decisions_table
-from bacs.report.differences import differences_table
-from bacs.report.names import counted, of_data
-from bacs.report.notes import settings_table
-from bacs.report.summary import paper_table, stem, summary_table
+from bacs.report.main_table import settings_table, summary_table
+from bacs.report.names import of_data, quantity
 from bacs.report.tables import Table
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Picture(NamedTuple):
     wide: bool = True
 
 
-class Part(NamedTuple):
+class ChapterPart(NamedTuple):
     """Tables and figures under one heading; `numbers` are tables for looking up what a figure shows.
 
     The tables of a `folded` part wait behind its figures until a reader of the page asks for them. The `note` stands
@@ -49,7 +48,7 @@ class Chapter:
     name: str
     title: str
     summary: Table
-    parts: tuple[Part, ...]
+    parts: tuple[ChapterPart, ...]
 
     @property
     def tables(self) -> list[Table]:
@@ -68,28 +67,28 @@ def chapter(comparison: Comparison) -> Chapter:
     """The chapter of a comparison; parts that its records cannot fill are left out."""
     summary = summary_table(comparison)
     parts = (
-        Part("Scores", (summary, *_like_the_paper(comparison)), _scatter(comparison)),
+        ChapterPart("Scores", (summary, *_tables_like_the_paper(comparison)), _scatter(comparison)),
         _over_time(comparison),
         _decisions(comparison),
         _gains(comparison),
-        Part("Differences", _present(differences_table(comparison))),
+        ChapterPart("Differences", _tables(gains.differences_table(comparison))),
         _by_corruption(comparison),
         _by_severity(comparison),
-        Part("Mean corruption error", _present(breakdown.mce_table(comparison))),
+        ChapterPart("Mean corruption error", _tables(corruption_tables.mce_table(comparison))),
         _calibration(comparison),
-        Part("Settings", (settings_table(comparison, f"{stem(comparison)}-settings"),), folded=True),
+        ChapterPart("Settings", (settings_table(comparison, f"{stem(comparison)}-settings"),), folded=True),
     )
     filled = tuple(part for part in parts if part.tables or part.pictures or part.numbers)
     return Chapter(stem(comparison), f"{of_data(comparison.data)}, {comparison.protocol}", summary, filled)
 
 
-def _like_the_paper(comparison: Comparison) -> list[Table]:
+def _tables_like_the_paper(comparison: Comparison) -> list[Table]:
     """The means over the severities that a table of the paper has, where there are more of them here."""
     found = []
     for severities in {table.severities for table in paper.tables() if table.data == comparison.data}:
         if severities and set(severities) < set(comparison.severities):
-            part = comparison.at(severities)
-            if part.common and paper_table(part):
+            part = comparison.at_severities(severities)
+            if part.common and paper.paper_table(part):
                 name = f"{stem(comparison)}-severity-{'-'.join(map(str, severities))}"
                 found.append(summary_table(part)._replace(name=name))
     return found
@@ -99,109 +98,109 @@ def _scatter(comparison: Comparison) -> tuple[Picture, ...]:
     if not comparison.common:
         return ()
     caption = (
-        "Accuracy against NLL, one point a row of the table above. Filled: ensembles; hollow: single models. "
+        "Accuracy against NLL, one point per row of the table above. Filled: ensembles; hollow: single models. "
         "The best place is the lower right."
     )
     name = f"{stem(comparison)}-accuracy-nll"
-    return (Picture(name, caption, lambda: plots.accuracy_against_nll(comparison)),)
+    return (Picture(name, caption, partial(score_figures.accuracy_against_nll, comparison)),)
 
 
-def _over_time(comparison: Comparison) -> Part:
+def _over_time(comparison: Comparison) -> ChapterPart:
     streams = over_time.streams(comparison)
     pictures = tuple(
         Picture(
             over_time.name_of(comparison, shift),
             over_time.caption(comparison, shift),
-            _later(over_time.over_time, comparison, shift),
+            partial(over_time.over_time, comparison, shift),
         )
         for shift in streams
     )
-    return Part("Over time", (), pictures, tuple(over_time.windows_table(comparison, shift) for shift in streams))
+    return ChapterPart(
+        "Over time", (), pictures, tuple(over_time.windows_table(comparison, shift) for shift in streams)
+    )
 
 
-def _decisions(comparison: Comparison) -> Part:
+def _decisions(comparison: Comparison) -> ChapterPart:
     found = (
         decisions_table(comparison, shift, f"{over_time.name_of(comparison, shift)}-decisions")
         for shift in over_time.streams(comparison)
     )
-    return Part("Decisions", tuple(table for table in found if table.lines))
+    return ChapterPart("Decisions", tuple(table for table in found if table.lines))
 
 
-def _gains(comparison: Comparison) -> Part:
-    base = baseline.baseline(comparison.entries)
+def _gains(comparison: Comparison) -> ChapterPart:
+    base = gains.baseline(comparison.entries)
     heading = f"Gains over {base.label}"
-    if not baseline.has_gains(comparison):
-        return Part(heading)
+    if not gains.has_gains(comparison):
+        return ChapterPart(heading)
     pictures = tuple(
         Picture(
             f"{stem(comparison)}-gains-{name}",
             f"{score.label} of each row minus that of {base.label}; {score.direction}.",
-            _later(gain_plots.gains_plot, comparison, name),
+            partial(gain_figures.gains_plot, comparison, name),
             wide=False,
         )
         for name, score in SCORES.items()
     )
-    note = f"{baseline.interval_note(comparison)} {gain_plots.HOW_TO_READ}"
-    return Part(heading, (), pictures, (baseline.gains_table(comparison),), note=note)
+    note = f"{gains.interval_note(comparison)} {gain_figures.HOW_TO_READ}"
+    return ChapterPart(heading, (), pictures, (gains.gains_table(comparison),), note=note)
 
 
-def _by_corruption(comparison: Comparison) -> Part:
-    tables = tuple(breakdown.corruption_tables(comparison))
-    if len(comparison.corruptions) < 2 or not baseline.has_gains(comparison):
-        return Part("By corruption", tables, folded=bool(tables))
-    base = baseline.baseline(comparison.entries)
+def _by_corruption(comparison: Comparison) -> ChapterPart:
+    tables = tuple(corruption_tables.corruption_tables(comparison))
+    if len(comparison.corruptions) < 2 or not gains.has_gains(comparison):
+        return ChapterPart("By corruption", tables, folded=bool(tables))
+    base = gains.baseline(comparison.entries)
     pictures = tuple(
         Picture(
             f"{stem(comparison)}-by-corruption-{kind}-{name}",
             f"{SCORES[name].label} of {spoken} minus that of {base.label}, whose own stands at the right; "
             f"{SCORES[name].direction}.",
-            _later(gain_plots.corruption_plot, comparison, kind, name),
+            partial(gain_figures.corruption_plot, comparison, kind, name),
             wide=False,
         )
-        for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
-        for name in breakdown.BY_CORRUPTION
+        for kind, spoken in reversed(corruption_tables.kind_names(comparison))
+        for name in corruption_tables.BY_CORRUPTION
     )
     over = "" if len(comparison.severities) == 1 else "Means over severities. "
     lacking = "" if comparison.common == comparison.shifts else " Shifts that a row lacks are left out."
-    return Part("By corruption", tables, pictures, folded=True, note=f"{over}{gain_plots.HOW_TO_READ}{lacking}")
+    return ChapterPart(
+        "By corruption", tables, pictures, folded=True, note=f"{over}{gain_figures.HOW_TO_READ}{lacking}"
+    )
 
 
-def _by_severity(comparison: Comparison) -> Part:
-    table = breakdown.severity_table(comparison)
+def _by_severity(comparison: Comparison) -> ChapterPart:
+    table = corruption_tables.severity_table(comparison)
     if table is None:
-        return Part("By severity")
+        return ChapterPart("By severity")
     pictures = tuple(
         Picture(
             f"{stem(comparison)}-by-severity-{kind}",
-            f"Spread over {counted(len(comparison.corruptions), 'corruption')} at each severity, {spoken}: boxes from "
+            f"Spread over {quantity(len(comparison.corruptions), 'corruption')} at each severity, {spoken}: boxes from "
             "25 to 75 %, a line at the median, a white dot at the mean, whiskers to the minimum and the maximum.",
-            _later(plots.severity_boxes, comparison, kind),
+            partial(score_figures.severity_boxes, comparison, kind),
         )
-        for kind, spoken in reversed(breakdown.spoken_kinds(comparison))
+        for kind, spoken in reversed(corruption_tables.kind_names(comparison))
     )
-    return Part("By severity", (table,), pictures, tuple(breakdown.spread_tables(comparison)))
+    return ChapterPart("By severity", (table,), pictures, tuple(corruption_tables.spread_tables(comparison)))
 
 
-def _calibration(comparison: Comparison) -> Part:
+def _calibration(comparison: Comparison) -> ChapterPart:
     methods = {entry.label: entry.method for entry in comparison.entries}
     pictures = []
-    reliability, risk = curves.reliability_curves(comparison), curves.risk_curves(comparison)
-    over = f", mean over {counted(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
+    reliability, risk = calibration.reliability_curves(comparison), calibration.risk_curves(comparison)
+    over = f", mean over {quantity(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
     if reliability:
         caption = f"Accuracy against confidence in bins of equal count{over}. Below the diagonal: too sure of itself."
-        draw = _later(figures.reliability_diagram, reliability, methods)
+        draw = partial(calibration.reliability_diagram, reliability, methods)
         pictures.append(Picture(f"{stem(comparison)}-reliability", caption, draw, wide=False))
     if risk:
         caption = f"Error among the most confident share of predictions{over}. Lower is better."
-        draw = _later(figures.risk_coverage_plot, risk, methods)
+        draw = partial(calibration.risk_coverage_plot, risk, methods)
         pictures.append(Picture(f"{stem(comparison)}-risk-coverage", caption, draw, wide=False))
-    numbers = (*_present(curves.reliability_table(comparison)), *_present(curves.risk_table(comparison)))
-    return Part("Calibration and abstention", (), tuple(pictures), numbers)
+    numbers = (*_tables(calibration.reliability_table(comparison)), *_tables(calibration.risk_table(comparison)))
+    return ChapterPart("Calibration and abstention", (), tuple(pictures), numbers)
 
 
-def _later(draw: Callable[..., "Figure"], *arguments: Any) -> Callable[[], "Figure"]:
-    return lambda: draw(*arguments)
-
-
-def _present(table: Table | None) -> tuple[Table, ...]:
+def _tables(table: Table | None) -> tuple[Table, ...]:
     return () if table is None else (table,)

@@ -10,9 +10,20 @@ import numpy as np
 
 from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES, Score
-from bacs.report.baseline import baseline, gains, others, shifts_by_corruption
 from bacs.report.comparison import Comparison, Entry
-from bacs.report.figures import INK, MARKERS, assign, assign_legend, colour, legend_columns, new_figure, plain, text_of
+from bacs.report.figure_style import (
+    INK,
+    MARKERS,
+    assign,
+    assign_legend,
+    axis_value,
+    colour,
+    legend_columns,
+    new_figure,
+    plain,
+    text_of,
+)
+from bacs.report.gains import baseline, gains, shifts_by_corruption, without_baseline
 from bacs.report.names import of_corruption
 
 if TYPE_CHECKING:
@@ -33,7 +44,7 @@ def gains_plot(comparison: Comparison, name: str) -> "Figure":
     shown = [gain for block in blocks for gain in block]
     figure = new_figure(figsize=(WIDTH, 1.1 + 0.28 * (len(shown) + len(blocks) - 1)))
     axes = figure.add_subplot()
-    ends = {gain.entry.label: [_shown(SCORES[name], end) for end in gain[1:]] for gain in shown}
+    ends = {gain.entry.label: [axis_value(SCORES[name], end) for end in gain[1:]] for gain in shown}
     scale = _scale([gain.entry for gain in shown], ends)
     _prepare(axes, comparison, SCORES[name], _with_room(scale, [mean for mean, _, _ in ends.values()]))
     places: list[int] = []
@@ -53,10 +64,12 @@ def gains_plot(comparison: Comparison, name: str) -> "Figure":
 
 def corruption_plot(comparison: Comparison, kind: str, name: str) -> "Figure":
     """A point for each row and corruption: its difference to BN Adapt, whose own score stands at the right."""
-    entries, score, groups = others(comparison.of_kind(kind)), SCORES[name], shifts_by_corruption(comparison)
+    entries, score, groups = without_baseline(comparison.of_kind(kind)), SCORES[name], shifts_by_corruption(comparison)
     base = baseline(comparison.of_kind(kind))
     differences = {
-        entry.label: [_shown(score, entry.mean(shifts, name) - base.mean(shifts, name)) for shifts in groups.values()]
+        entry.label: [
+            axis_value(score, entry.mean(shifts, name) - base.mean(shifts, name)) for shifts in groups.values()
+        ]
         for entry in entries
     }
     columns = legend_columns(len(entries), most=2)
@@ -165,8 +178,3 @@ def _with_room(scale: tuple[float, float], means: Sequence[float]) -> tuple[floa
         scale[0] - room * any(mean < scale[0] for mean in means),
         scale[1] + room * any(mean > scale[1] for mean in means),
     )
-
-
-def _shown(score: Score, value: float) -> float:
-    """The number that is drawn; a difference of infinite scores has no place on an axis."""
-    return score.shown(value) if np.isfinite(value) else float("nan")

@@ -1,11 +1,18 @@
-"""Reliability and risk-coverage of ensembles over all shifts of a comparison, as curves and as tables."""
+"""Reliability and risk-coverage of ensembles over all shifts of a comparison: curves, their tables, their figures."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bacs.report.comparison import Comparison, Entry
+from bacs.report.comparison import Comparison, Entry, stem
+from bacs.report.figure_style import DASHES, INK, MARKERS, assign, assign_legend, colour, new_figure, plain, text_of
 from bacs.report.names import of_data
-from bacs.report.summary import stem
 from bacs.report.tables import Cell, Column, Line, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Curves = dict[str, dict[str, list[float]]]  # label -> axis -> values
 
@@ -68,6 +75,67 @@ def risk_table(comparison: Comparison) -> Table | None:
     title = f"{of_data(comparison.data)}, {comparison.protocol}: risk at coverage, ensembles; lower is better"
     note = "Error among the most confident share of predictions of each shift; then the mean over shifts."
     return Table(f"{stem(comparison)}-risk-coverage", title, "Coverage", columns, lines, (note,))
+
+
+def reliability_diagram(curves: Mapping[str, Mapping[str, Sequence[float]]], methods: Mapping[str, str]) -> "Figure":
+    """Accuracy against confidence in bins of equal count, one line per row; the diagonal is perfect honesty.
+
+    `curves`: label of a row -> {"confidence": [...], "accuracy": [...]}; `methods`: label -> the row's method.
+    """
+    figure = new_figure(figsize=(4.6, 4.8))
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":", label="perfectly honest")
+    _draw_lines(axes, curves, ("confidence", "accuracy"), methods, markersize=3.5)
+    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(0, 1.02), title="Reliability of ensembles")
+    return figure
+
+
+def risk_coverage_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], methods: Mapping[str, str]) -> "Figure":
+    """Error among the most confident share of predictions, one line per row; lower is better.
+
+    `curves`: label of a row -> {"coverage": [...], "risk": [...]}; `methods`: label -> the row's method.
+    """
+    figure = new_figure(figsize=(4.6, 4.8))
+    axes = figure.add_subplot()
+    _draw_lines(axes, curves, ("coverage", "risk"), methods, markersize=0)
+    axes.set(
+        xlabel="share of images answered, most confident first",
+        ylabel="error among them",
+        xlim=(0, 1),
+        title="What abstaining buys",
+    )
+    axes.set_ylim(bottom=0)
+    return figure
+
+
+def _draw_lines(
+    axes: "Axes",
+    curves: Mapping[str, Mapping[str, Sequence[float]]],
+    keys: tuple[str, str],
+    methods: Mapping[str, str],
+    *,
+    markersize: float,
+) -> None:
+    """One line per row, coloured by method; further rows of a method are dashed."""
+    seen: dict[str, int] = {}
+    for label, curve in curves.items():
+        method = methods[label]
+        number = seen[method] = seen.get(method, -1) + 1
+        drawn = axes.plot(
+            curve[keys[0]],
+            curve[keys[1]],
+            marker=MARKERS.get(method, "o"),
+            markersize=markersize,
+            linewidth=1.4,
+            linestyle=DASHES[number % len(DASHES)],
+            color=colour(method),
+            label=text_of(label),
+        )
+        assign(drawn, method)
+    plain(axes)
+    legend = axes.legend(frameon=False, loc="upper left", fontsize=8.5, labelcolor=INK)
+    others = len(axes.lines) - len(curves)  # drawn before, of no method
+    assign_legend(legend, [*[None] * others, *(methods[label] for label in curves)])
 
 
 def _records(comparison: Comparison, entry: Entry) -> list[dict]:

@@ -1,4 +1,4 @@
-"""What a person sees of a sweep: one bar over all cells on a terminal, one line a cell elsewhere.
+"""What a person sees of a sweep: a bar over all cells on a terminal, a line per cell elsewhere.
 
 Cells at work say how far they are in small files, so it is the same for cells in this process, in others or on other
 machines. The bar and the time left count forward passes, not cells: five epochs take longer than none.
@@ -7,46 +7,31 @@ machines. The bar and the time left count forward passes, not cells: five epochs
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from bacs import files
 from bacs.benchmark.cell import Cell
-from bacs.training.watch import clock
-
-INTERVAL = 0.5  # seconds
+from bacs.training.progress import INTERVAL, Heartbeat, clock_text
 
 
 def progress_file(working: Path, cell: Cell) -> Path:
     return working / "progress" / cell.id
 
 
-class Heartbeat:
-    """Says about twice a second which share of a cell is done; its file is gone once the cell is."""
-
-    def __init__(self, working: Path, cell: Cell, *, images: int, members: int) -> None:
-        self.file, self.whole = progress_file(working, cell), images * members * cell.passes
-        self.done, self.written = 0, 0.0
-
-    def __enter__(self) -> "Heartbeat":
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self.file.unlink(missing_ok=True)
-
-    def __call__(self, count: int) -> None:
-        self.done += count
-        if time.monotonic() - self.written > INTERVAL:
-            self.written = time.monotonic()
-            with suppress(OSError):  # nobody's result depends on it
-                files.write(self.file, str(min(1.0, self.done / self.whole)).encode(), durable=False)
+@contextmanager
+def heartbeat(working: Path, cell: Cell, *, images: int, members: int) -> Iterator[Heartbeat]:
+    """Says which share of a cell is done; its file is gone once the cell is."""
+    file, whole = progress_file(working, cell), images * members * cell.passes
+    try:
+        yield Heartbeat(file, lambda done: str(min(1.0, done / whole)))
+    finally:
+        file.unlink(missing_ok=True)
 
 
-class Watch:
+class SweepProgress:
     """Hears of finished cells, and knows how much is done and left."""
 
     def __init__(self, working: Path, cells: Sequence[Cell], console: Console) -> None:
@@ -65,7 +50,7 @@ class Watch:
         """Cells done and failed, and the time left at the speed so far."""
         done = self.done()
         failed = f", {self.failed} failed" if self.failed else ""
-        left = f"  {clock((time.monotonic() - self.began) * (1 - done) / done)} left" if 0 < done < 1 else ""
+        left = f"  {clock_text((time.monotonic() - self.began) * (1 - done) / done)} left" if 0 < done < 1 else ""
         return f"{self.count - len(self.left)}/{self.count} cells{failed}{left}"
 
     def finish(self, cell: Cell, error: str | None) -> None:
@@ -88,27 +73,27 @@ class Watch:
 
 
 @contextmanager
-def watching(working: Path, cells: Sequence[Cell], console: Console) -> Iterator[Watch]:
+def show_progress(working: Path, cells: Sequence[Cell], console: Console) -> Iterator[SweepProgress]:
     """Shows the progress of these cells for a while."""
-    watch = Watch(working, cells, console)
+    progress = SweepProgress(working, cells, console)
     if not console.is_terminal or not cells:
-        yield watch
+        yield progress
         return
     stop = threading.Event()
     columns = (BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f} %  {task.description}"))
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task(watch.text(), total=1.0)
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(progress.text(), total=1.0)
 
         def show() -> None:
             ending = False
             while not ending:
                 ending = stop.wait(INTERVAL)
-                progress.update(task, completed=watch.done(), description=watch.text())
+                bar.update(task, completed=progress.done(), description=progress.text())
 
         thread = threading.Thread(target=show, daemon=True)
         thread.start()
         try:
-            yield watch
+            yield progress
         finally:
             stop.set()
             thread.join()

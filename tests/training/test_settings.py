@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bacs.training.objective import cross_entropy, smoothed
+from bacs.training.settings import cross_entropy, cross_entropy_with
 
 
 def test_label_smoothing_mixes_the_target_with_the_uniform_distribution():
@@ -9,7 +9,7 @@ def test_label_smoothing_mixes_the_target_with_the_uniform_distribution():
     labels = torch.tensor([0, 1, 2, 3, 0, 1, 2])
     target = 0.9 * torch.eye(4, dtype=torch.float64)[labels] + 0.1 / 4
     expected = -(target * logits.softmax(dim=1).log()).sum(dim=1).mean()
-    torch.testing.assert_close(smoothed(0.1)(logits, labels), expected)
+    torch.testing.assert_close(cross_entropy_with(0.1)(logits, labels), expected)
 
 
 def test_cross_entropy_is_the_mean_negative_log_probability():
@@ -20,4 +20,4 @@ def test_cross_entropy_is_the_mean_negative_log_probability():
 
 def test_smoothing_of_one_is_refused():
     with pytest.raises(ValueError, match="label_smoothing must be at least 0 and below 1, got 1"):
-        smoothed(1)
+        cross_entropy_with(1)

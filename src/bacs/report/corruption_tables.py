@@ -5,22 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from bacs.metrics import ALEXNET_ERROR, MCE, SCORES, mce
-from bacs.report.comparison import Comparison, Entry, Shift
-from bacs.report.names import counted, of_corruption, of_data
-from bacs.report.notes import coverage_notes
-from bacs.report.summary import paper_table, stem
+from bacs.report.comparison import Comparison, Entry, Shift, stem
+from bacs.report.main_table import coverage_notes
+from bacs.report.names import KINDS, of_corruption, of_data, quantity
+from bacs.report.paper import paper_table
 from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cell_of, cells_of
 
 BY_CORRUPTION = ("accuracy", "nll")
-KINDS = {"single": "single models", "ensemble": "ensembles"}
+SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
 
 
-def spoken_kinds(comparison: Comparison) -> list[tuple[str, str]]:
+def kind_names(comparison: Comparison) -> list[tuple[str, str]]:
     """The kinds of row that there are, each with its word."""
     return [(kind, KINDS[kind]) for kind in comparison.kinds]
-
-
-SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
 
 
 def corruption_tables(comparison: Comparison) -> list[Table]:
@@ -29,11 +26,11 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
     if len(corruptions) < 2:
         return []
     severities = sorted({shift.severity for shift in comparison.shifts if shift.severity})
-    over = f"severity {severities[0]}" if len(severities) == 1 else f"mean over severities {_joined(severities)}"
+    over = f"severity {severities[0]}" if len(severities) == 1 else f"mean over severities {_number_range(severities)}"
     notes = () if len(severities) == 1 else ("A cell is empty until all severities of its corruption are there.",)
     name_of_all = f"{of_data(comparison.data)}, {comparison.protocol}"
     tables = []
-    for kind, spoken in spoken_kinds(comparison):
+    for kind, spoken in kind_names(comparison):
         entries = comparison.of_kind(kind)
         columns = tuple(Column(entry.label, method=entry.method) for entry in entries)
         for name in BY_CORRUPTION:
@@ -68,7 +65,7 @@ def severity_table(comparison: Comparison) -> Table | None:
     )
     ways = ", ".join(f"{SCORES[name].label}: {SCORES[name].direction}" for name in BY_CORRUPTION)
     heading = f"{of_data(comparison.data)}, {comparison.protocol}: by severity, mean over corruptions; {ways}"
-    notes = [*coverage_notes(comparison), *_uneven(comparison)]
+    notes = [*coverage_notes(comparison), *_uneven_note(comparison)]
     return Table(f"{stem(comparison)}-by-severity", heading, "Method", tuple(columns), lines, tuple(notes))
 
 
@@ -88,7 +85,9 @@ def spread_tables(comparison: Comparison) -> list[Table]:
         over = f"spread of {score.label} over corruptions; {score.direction}"
         title = f"{of_data(comparison.data)}, {comparison.protocol}: {over}"
         stem_ = f"{stem(comparison)}-spread-{name}"
-        tables.append(Table(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven(comparison))))
+        tables.append(
+            Table(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven_note(comparison)))
+        )
     return tables
 
 
@@ -146,16 +145,16 @@ def _mean_if_whole(entry: Entry, shifts: Sequence[Shift], name: str) -> float:
     return entry.mean(shifts, name) if all(shift.name in entry.records for shift in shifts) else float("nan")
 
 
-def _uneven(comparison: Comparison) -> list[str]:
+def _uneven_note(comparison: Comparison) -> list[str]:
     """A remark if severities do not have the same corruptions."""
     numbers = {
         severity: sum(shift.severity == severity for shift in comparison.common) for severity in comparison.severities
     }
     if len(set(numbers.values())) == 1:
         return []
-    listed = ", ".join(f"{counted(number, 'corruption')} at {severity}" for severity, number in numbers.items())
+    listed = ", ".join(f"{quantity(number, 'corruption')} at {severity}" for severity, number in numbers.items())
     return [f"Severities do not have the same corruptions: {listed}."]
 
 
-def _joined(numbers: Sequence[int]) -> str:
+def _number_range(numbers: Sequence[int]) -> str:
     return f"{numbers[0]}–{numbers[-1]}" if len(numbers) > 2 else " and ".join(map(str, numbers))

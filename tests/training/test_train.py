@@ -23,8 +23,8 @@ import bacs
 from bacs import checkpoints, files
 from bacs.engine import Place, place
 from bacs.errors import BacsError, CheckpointError, DataError, RecipeError, RunError
-from bacs.training import folder, member, recipe, watch
-from bacs.training.run import train
+from bacs.training import member, progress, recipe, run_folder
+from bacs.training.train import train
 
 KILL_SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kill_and_resume.py"
 
@@ -42,7 +42,7 @@ def run(plan, out, **arguments):
 
 
 def tensors(out, index):
-    place = folder.member_folder(out, index)
+    place = run_folder.member_folder(out, index)
     return checkpoints.read_tensors(place, checkpoints.read_manifest(place))["member-0"]
 
 
@@ -61,10 +61,10 @@ def test_a_run_gives_an_ensemble_that_predicts_a_log_and_a_line_an_epoch(plan, t
     first, second = (m.model.conv.weight for m in ensemble.members)
     assert not torch.equal(first, second)
     for index in range(2):
-        log = folder.read_log(tmp_path / "run", index)
+        log = run_folder.read_log(tmp_path / "run", index)
         assert [line["epoch"] for line in log] == [1, 2, 3]
         assert log[-1]["iterates"] == ensemble.members[index].posterior.count == 4
-        about = folder.about(tmp_path / "run", index)
+        about = run_folder.read_about(tmp_path / "run", index)
         assert about["log"] == log
         assert about["scores"].keys() == {"last_iterate", "mean"}
         assert 0 <= about["scores"]["mean"]["accuracy"] <= 1
@@ -98,7 +98,7 @@ def test_a_full_disk_at_any_write_is_said_and_what_was_stored_goes_on(plan, tmp_
         patched.setattr(files, "write", write)
         with pytest.raises(BacsError, match="No space left on device"):
             run(plan, tmp_path / "run", members=[0])
-    assert not folder.is_finished(tmp_path / "run", 0)
+    assert not run_folder.is_finished(tmp_path / "run", 0)
     run(plan, tmp_path / "run", members=[0])
     assert_equal_runs(tmp_path / "whole", tmp_path / "run", members=1)
 
@@ -176,13 +176,13 @@ def test_more_members_can_be_added_to_a_run(plan, tmp_path):
 
 
 def test_a_run_without_a_finished_member_says_so(plan, tmp_path):
-    folder.open_run(tmp_path / "run", plan)
+    run_folder.open_run(tmp_path / "run", plan)
     with pytest.raises(CheckpointError, match="is a training run without a finished member yet"):
         bacs.load(tmp_path / "run")
 
 
 def test_a_folder_with_another_run_is_refused_and_not_touched(plan, tmp_path):
-    folder.open_run(tmp_path / "run", plan)
+    run_folder.open_run(tmp_path / "run", plan)
     before = (tmp_path / "run" / "bacs.json").read_bytes()
     other = recipe.parse(plan.as_json() | {"learning_rate": 0.2})
     with pytest.raises(RunError, match=r"another recipe: learning_rate is 0.05 there and 0.2 here"):
@@ -231,16 +231,16 @@ def test_a_recipe_that_collects_too_little_is_refused_before_anything_is_made(pl
 def test_a_damaged_checkpoint_is_said_with_what_to_do(plan, tmp_path):
     run(plan, tmp_path / "run", members=[0])
     shutil.rmtree(tmp_path / "run" / "member-0")
-    state = folder.state_folder(tmp_path / "run", 0)
+    state = run_folder.state_folder(tmp_path / "run", 0)
     checkpoints.write(state, {"kind": "training", "epoch": 1, "posterior": {}, "log": []}, {"state": {}})
     with pytest.raises(RunError, match="does not fit this recipe's model.*delete it to start over"):
         run(plan, tmp_path / "run", members=[0])
 
 
 def test_two_commands_do_not_train_one_member(plan, tmp_path):
-    folder.open_run(tmp_path / "run", plan)
+    run_folder.open_run(tmp_path / "run", plan)
     with (
-        folder.locked(tmp_path / "run", 0),
+        run_folder.lock_member(tmp_path / "run", 0),
         pytest.raises(RunError, match=rf"member 0 in .* is being trained by another process \(pid {os.getpid()}\)"),
     ):
         run(plan, tmp_path / "run", members=[0])
@@ -277,9 +277,9 @@ def test_members_are_spread_over_the_gpus_of_this_machine(plan, tmp_path, monkey
 
 def test_checkpoints_can_be_further_apart(plan, tmp_path, monkeypatch):
     saved = []
-    really = member.state.save
+    really = run_folder.save_state
     monkeypatch.setattr(
-        member.state, "save", lambda where, state, log: saved.append(state.epoch) or really(where, state, log)
+        run_folder, "save_state", lambda where, state, log: saved.append(state.epoch) or really(where, state, log)
     )
     run(plan, tmp_path / "run", members=[0], checkpoint_every=2)
     assert saved == [2, 3]
@@ -288,7 +288,7 @@ def test_checkpoints_can_be_further_apart(plan, tmp_path, monkeypatch):
 def test_a_terminal_shows_one_line_a_member(plan, tmp_path):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=160)
-    with watch.watching(tmp_path / "run", [0, 1], 3, console):
+    with progress.show_progress(tmp_path / "run", [0, 1], 3, console):
         run(plan, tmp_path / "run")
     assert "member 0" in shown.getvalue()
     assert "epoch 3/3" in shown.getvalue()
@@ -313,11 +313,11 @@ def test_the_imagenet_recipe_trains_on_folders_of_files(tmp_path):
 
 
 def test_times_are_shown_as_a_clock():
-    assert [watch.clock(s) for s in (5, 65, 3723.4)] == ["0:05", "1:05", "1:02:03"]
+    assert [progress.clock_text(s) for s in (5, 65, 3723.4)] == ["0:05", "1:05", "1:02:03"]
 
 
 def test_the_log_is_json_lines(plan, tmp_path):
     run(plan, tmp_path / "run", members=[1])
-    lines = folder.log_file(tmp_path / "run", 1).read_text().splitlines()
+    lines = run_folder.log_file(tmp_path / "run", 1).read_text().splitlines()
     keys = ["epoch", "learning_rate", "loss", "accuracy", "seconds", "images_per_second", "iterates"]
     assert [list(json.loads(line)) for line in lines] == [keys] * 3

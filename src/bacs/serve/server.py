@@ -14,14 +14,14 @@ from bacs.methods import Stream
 from bacs.serve.access import Access
 from bacs.serve.app import make_app
 from bacs.serve.body import Intake
+from bacs.serve.display import Display
 from bacs.serve.limits import Limits
 from bacs.serve.metrics import Metrics
 from bacs.serve.queue import Queue
+from bacs.serve.recent import RecentPredictions
 from bacs.serve.service import Service
 from bacs.serve.state import State
-from bacs.serve.watch import Watch
-from bacs.serve.window import Window
-from bacs.serve.worker import Worker
+from bacs.serve.worker import StreamWorker
 
 LOG = logging.getLogger("bacs.serve")
 
@@ -41,15 +41,15 @@ def make_service(
     accuracy: float | None = None,
 ) -> Service:
     """A service around a stream; its worker has not begun yet."""
-    queue, watch = Queue(limits.max_queue), Watch(pictures=pictures)
+    queue, display = Queue(limits.max_queue), Display(pictures=pictures)
     metrics = Metrics(queue)
-    window = Window(coverage=coverage, accuracy=accuracy)
+    recent = RecentPredictions(coverage=coverage, accuracy=accuracy)
     how = {"batch_size": batch_size, "delay": delay, "frozen": frozen}
-    worker = Worker(stream, queue, state, watch, metrics, window, **how)
+    worker = StreamWorker(stream, queue, state, display, metrics, recent, **how)
     ensemble = stream.source
     names = None if ensemble.class_names is None else list(ensemble.class_names)
-    watch.set_now(name=name, class_names=names, members=len(ensemble), limit=limits.max_queue)
-    return Service(name, ensemble, worker, queue, watch, metrics, limits, access, Intake(limits))
+    display.set_now(name=name, class_names=names, members=len(ensemble), limit=limits.max_queue)
+    return Service(name, ensemble, worker, queue, display, metrics, limits, access, Intake(limits))
 
 
 class PatientProtocol(H11Protocol):

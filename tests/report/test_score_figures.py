@@ -8,9 +8,9 @@ import pytest
 
 from bacs.corruptions import TEST
 from bacs.metrics import SCORES
-from bacs.report import figures, gain_plots, plots
+from bacs.report import figure_style, gain_figures, score_figures
 from bacs.report.comparison import comparisons
-from bacs.report.svg import inline_svg, png_file, svg_file
+from bacs.report.figure_style import inline_svg, png_file, svg_file
 from sweep_records import make_record, make_records
 
 
@@ -21,7 +21,7 @@ def comparison():
 
 
 def test_boxes_reach_from_the_least_to_the_most_with_median_line_and_white_mean(comparison):
-    panels = plots.severity_boxes(comparison, "single").axes
+    panels = score_figures.severity_boxes(comparison, "single").axes
     assert len(panels) == len(SCORES)
     nll = panels[1]
     vanilla = comparison.of_kind("single")[0]
@@ -49,13 +49,13 @@ def test_whiskers_reach_a_corruption_far_off():
         for severity in (1, 5)
     ]
     (comparison,) = comparisons(records)
-    nll = plots.severity_boxes(comparison, "ensemble").axes[1]
+    nll = score_figures.severity_boxes(comparison, "ensemble").axes[1]
     ends = {float(y) for line in nll.lines for y in line.get_ydata()}
     assert {0.01, 9.0} <= ends
 
 
 def test_a_point_for_each_row_filled_for_ensembles(comparison):
-    every, adapting = plots.accuracy_against_nll(comparison).axes
+    every, adapting = score_figures.accuracy_against_nll(comparison).axes
     assert len(every.lines) == 10
     assert len(adapting.lines) == 8
     point = every.lines[8]
@@ -64,7 +64,7 @@ def test_a_point_for_each_row_filled_for_ensembles(comparison):
     assert point.get_xydata()[0] == pytest.approx(
         [100 * entry.mean(comparison.common, "accuracy"), entry.mean(comparison.common, "nll")]
     )
-    assert point.get_markerfacecolor() == figures.COLOURS["bacs"]
+    assert point.get_markerfacecolor() == figure_style.COLOURS["bacs"]
     assert every.lines[3].get_markerfacecolor() == "none"
 
 
@@ -74,20 +74,20 @@ def test_an_infinite_nll_has_no_place_but_spoils_nothing():
     records = [make_record(shift, "tent", ensemble=scores) for shift in shifts]
     (comparison,) = comparisons(records + [make_record(shift, "bacs") for shift in shifts])
     for figure in (
-        plots.severity_boxes(comparison, "ensemble"),
-        plots.accuracy_against_nll(comparison),
+        score_figures.severity_boxes(comparison, "ensemble"),
+        score_figures.accuracy_against_nll(comparison),
     ):
         assert png_file(figure).startswith(b"\x89PNG")
 
 
 def test_svg_takes_the_ink_of_its_surroundings_and_is_the_same_each_time(comparison):
     texts = [
-        inline_svg(gain_plots.corruption_plot(comparison, "single", "nll"), "points", "Points <& more>")
+        inline_svg(gain_figures.corruption_plot(comparison, "single", "nll"), "points", "Points <& more>")
         for _ in range(2)
     ]
     assert texts[0] == texts[1]
     assert "currentColor" in texts[0]
-    assert figures.INK not in texts[0]
+    assert figure_style.INK not in texts[0]
     root = ElementTree.fromstring(texts[0])
     assert root.get("role") == "img"
     assert root.find("{http://www.w3.org/2000/svg}title").text == "Points <& more>"
@@ -98,7 +98,7 @@ def test_svg_takes_the_ink_of_its_surroundings_and_is_the_same_each_time(compari
 
 
 def test_an_svg_file_carries_light_and_dark_with_it(comparison):
-    data = svg_file(inline_svg(plots.accuracy_against_nll(comparison), "points", "Points"), (9.0, 4.4))
+    data = svg_file(inline_svg(score_figures.accuracy_against_nll(comparison), "points", "Points"), (9.0, 4.4))
     root = ElementTree.fromstring(data)
     assert root.get("width") == "648pt"
     assert "prefers-color-scheme:dark" in root.find("{http://www.w3.org/2000/svg}style").text
@@ -107,14 +107,14 @@ def test_an_svg_file_carries_light_and_dark_with_it(comparison):
 @pytest.mark.parametrize("most", [2, 4, 5])
 def test_no_entry_of_a_legend_stands_alone_in_the_last_row(most):
     for entries in range(2, 40):
-        columns = figures.legend_columns(entries, most)
+        columns = figure_style.legend_columns(entries, most)
         assert 1 <= columns <= most
         assert columns == 1 or entries % columns != 1, f"{entries} entries in {columns} columns"
-    assert figures.legend_columns(6, most=5) == 3
+    assert figure_style.legend_columns(6, most=5) == 3
 
 
 def test_rows_of_a_legend_are_as_matplotlib_fills_them(comparison):
-    figure = plots.severity_boxes(comparison, "ensemble")
+    figure = score_figures.severity_boxes(comparison, "ensemble")
     figure.draw_without_rendering()
     heights = [round(text.get_window_extent().y0) for text in figure.legends[0].get_texts()]
     assert sorted(heights.count(height) for height in set(heights)) == [2, 3]
@@ -122,10 +122,10 @@ def test_rows_of_a_legend_are_as_matplotlib_fills_them(comparison):
 
 def test_whatever_is_of_one_method_says_so_in_svg(comparison):
     every = [
-        plots.severity_boxes(comparison, "ensemble"),
-        plots.accuracy_against_nll(comparison),
-        gain_plots.gains_plot(comparison, "nll"),
-        gain_plots.corruption_plot(comparison, "ensemble", "nll"),
+        score_figures.severity_boxes(comparison, "ensemble"),
+        score_figures.accuracy_against_nll(comparison),
+        gain_figures.gains_plot(comparison, "nll"),
+        gain_figures.corruption_plot(comparison, "ensemble", "nll"),
     ]
     for figure in every:
         root = ElementTree.fromstring(inline_svg(figure, "figure", "Figure"))
@@ -135,7 +135,7 @@ def test_whatever_is_of_one_method_says_so_in_svg(comparison):
         assert "BACS" not in tent
         assert {"vanilla", "tent", "bacs", "bacs-no-posterior"} <= {method for method, _ in found}
         # Nothing in the colour of a method lies outside.
-        for method, paint in figures.COLOURS.items():
+        for method, paint in figure_style.COLOURS.items():
             whole = ElementTree.tostring(root, encoding="unicode").count(paint)
             own = sum(
                 ElementTree.tostring(element, encoding="unicode").count(paint)

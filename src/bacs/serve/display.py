@@ -20,7 +20,7 @@ LATENCIES = 512
 DECISIONS = 200
 
 
-class Shown(NamedTuple):
+class ShownPicture(NamedTuple):
     """A picture on the page and what was said of it."""
 
     number: int
@@ -30,7 +30,7 @@ class Shown(NamedTuple):
     abstain: bool
 
 
-class Watch:
+class Display:
     """Curves, decisions, pictures and latencies, kept for whoever looks."""
 
     def __init__(self, *, pictures: bool = True) -> None:
@@ -39,7 +39,7 @@ class Watch:
         self._row_number = 0
         self._last_row = 0.0
         self._decisions: deque[dict[str, Any]] = deque(maxlen=DECISIONS)
-        self._pictures: deque[Shown] = deque(maxlen=PICTURES)
+        self._pictures: deque[ShownPicture] = deque(maxlen=PICTURES)
         self._picture_number = 0
         self._latencies: deque[float] = deque(maxlen=LATENCIES)
         self._now: dict[str, Any] = {}
@@ -80,7 +80,7 @@ class Watch:
             for image, row in list(zip(pixels, told, strict=True))[-PICTURES:]:
                 self._picture_number += 1
                 label = row["class_name"] or str(row["class_index"])
-                shown = Shown(self._picture_number, image.copy(), label, row["confidence"], row["abstain"])
+                shown = ShownPicture(self._picture_number, image.copy(), label, row["confidence"], row["abstain"])
                 self._pictures.append(shown)
 
     def show_pictures(self, shown: bool) -> None:

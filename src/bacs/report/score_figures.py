@@ -5,10 +5,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bacs.metrics import SCORES, Score
-from bacs.report.breakdown import severity_scores
+from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry
-from bacs.report.figures import INK, MARKERS, assign, assign_legend, colour, legend_columns, new_figure, plain, text_of
+from bacs.report.corruption_tables import severity_scores
+from bacs.report.figure_style import (
+    INK,
+    MARKERS,
+    assign,
+    assign_legend,
+    axis_value,
+    colour,
+    legend_columns,
+    new_figure,
+    plain,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +41,7 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
     for axes, (name, score) in zip(panels, SCORES.items(), strict=True):
         for index, (entry, hatch) in enumerate(zip(entries, _hatches(entries), strict=True)):
             values = [
-                [_shown(score, v) for v in severity_scores(comparison, entry, severity, name)]
+                [axis_value(score, v) for v in severity_scores(comparison, entry, severity, name)]
                 for severity in severities
             ]
             finite = [[v for v in column if np.isfinite(v)] for column in values]
@@ -46,7 +57,7 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
 
 
 def accuracy_against_nll(comparison: Comparison) -> "Figure":
-    """One point a row, filled for ensembles; on the right without the rows that no adaptation leaves far behind."""
+    """One point per row, filled for ensembles; on the right without the rows that no adaptation leaves far behind."""
     figure = new_figure(figsize=(9, 4.4))
     adapting = [entry for entry in comparison.entries if entry.method != "vanilla"]
     views = [("all rows", comparison.entries), ("without vanilla", adapting)]
@@ -57,7 +68,7 @@ def accuracy_against_nll(comparison: Comparison) -> "Figure":
     for axes, (title, entries) in zip(panels, views, strict=True):
         for entry, hatch in zip(entries, _hatches(entries), strict=True):
             point = axes.plot(
-                *(_shown(score, entry.mean(comparison.common, name)) for name, score in (across, up)),
+                *(axis_value(score, entry.mean(comparison.common, name)) for name, score in (across, up)),
                 marker=MARKERS.get(entry.method, "o"),
                 markersize=8 if not hatch else 5.5,
                 markerfacecolor=colour(entry.method) if entry.kind == "ensemble" else "none",
@@ -111,11 +122,6 @@ def _hatches(entries: Sequence[Entry]) -> list[str]:
         seen[key] = seen.get(key, -1) + 1
         hatches.append(HATCHES[seen[key] % len(HATCHES)])
     return hatches
-
-
-def _shown(score: Score, value: float) -> float:
-    """The number that is drawn; an infinite NLL has no place on an axis."""
-    return score.shown(value) if np.isfinite(value) else float("nan")
 
 
 def _legend_above(figure: "Figure", entries: Sequence[Entry]) -> None:
