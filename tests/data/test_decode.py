@@ -14,7 +14,7 @@ import bacs
 from bacs.data.decode import TooLarge, decode
 from bacs.data.pictures import pictures
 from bacs.serve.pictures import decode_pictures
-from bacs.training.files import RandomResizedCrop
+from bacs.training.augment import RandomResizedCrop
 
 FIT = bacs.Preprocessing((0.5,) * 3, (0.5,) * 3, size=(12, 12), crop=224 / 256, interpolation="bicubic")
 
