@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 import bacs
 from bacs.data import pictures
@@ -59,6 +59,24 @@ class TestDecoding:
         exif[0x0112] = 6  # to be turned clockwise by 90 degrees
         found = decode(encoded(turned, "PNG", exif=exif), 3)
         np.testing.assert_array_equal(found, upright)
+
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    @pytest.mark.parametrize("form", ["PNG", "TIFF", "WEBP"])
+    def test_every_orientation_is_that_of_pillow(self, rng, orientation, form):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        options = {"lossless": True} if form == "WEBP" else {}
+        data = encoded(noise(rng, 6, 10), form, exif=exif, **options)
+        expected = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+        assert expected.size == ((10, 6) if orientation < 5 else (6, 10))
+        np.testing.assert_array_equal(decode(data, 3), expected)
+
+    def test_damaged_exif_leaves_the_picture_as_it_lies(self, rng):
+        photo = noise(rng, 6, 10)
+        damaged = encoded(photo, exif=b"Exif\0\0no header of a TIFF file")
+        with pytest.raises(SyntaxError):
+            ImageOps.exif_transpose(Image.open(io.BytesIO(damaged)))
+        np.testing.assert_array_equal(decode(damaged, 3), photo)
 
     def test_what_is_transparent_shows_white(self, rng):
         colours = np.asarray(noise(rng))

@@ -10,7 +10,7 @@ class Held(Protocol):
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalValue:
     """A value of this process."""
 
     value: Any
@@ -20,7 +20,7 @@ class Here:
 
 
 @dataclass(frozen=True)
-class Stored:
+class RayValue:
     """A value in Ray's object store."""
 
     reference: Any

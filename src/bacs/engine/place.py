@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from bacs.engine import ray
-from bacs.engine.held import Held, Here
+from bacs.engine.held import Held, LocalValue
 from bacs.engine.jobs import run
 from bacs.engine.outcome import Outcome
 from bacs.errors import RunError
@@ -57,7 +57,7 @@ class Place:
 
     def hold(self, value: Any) -> Held:
         """The value for many jobs, while it is connected."""
-        return ray.hold(value) if self.engine == "ray" else Here(value)
+        return ray.hold(value) if self.engine == "ray" else LocalValue(value)
 
     def run(
         self,

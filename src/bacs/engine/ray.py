@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bacs.engine.held import Stored
+from bacs.engine.held import RayValue
 from bacs.engine.outcome import Outcome, attempt, job_lost
 from bacs.errors import RunError
 
@@ -51,10 +51,10 @@ def connect(address: str | None) -> Iterator[Any]:
             ray.shutdown()
 
 
-def hold(value: Any) -> Stored:
+def hold(value: Any) -> RayValue:
     """A value in the store of this machine, from where others fetch it; a job that is started again finds it there."""
     try:
-        return Stored(_import().put(value))
+        return RayValue(_import().put(value))
     except (TypeError, AttributeError) as error:  # what pickle raises
         raise RunError(f"{type(value).__name__} cannot be sent to other machines: {error}") from error
 
