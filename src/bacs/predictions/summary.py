@@ -13,7 +13,7 @@ from bacs.parameters import batch_norm_layers
 from bacs.predictive import Predictive
 
 FEW = 32
-"""Batch statistics of fewer images than this are noise enough to be said."""
+"""Images below which batch statistics are so noisy that the summary warns."""
 RUNS = 0.7
 """Classes in a batch, as a part of those in a shuffled one, below which they come in runs: as in `control`."""
 FAR = 5.0
@@ -104,7 +104,7 @@ def summarise(
         *(_batch_warnings(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
         *(_run_warnings(before.probabilities.argmax(dim=1).numpy(), batch_size) if weight > 0 and in_order else ()),
     ]
-    if METHODS[method].chooses:  # which has seen to these
+    if METHODS[method].chooses:  # it has decided by the same figures, and guards against all of these
         warnings = []
     guesses = estimate_both(ensemble, before, after) if honest else None
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings), guesses)

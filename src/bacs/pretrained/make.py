@@ -14,7 +14,7 @@ from bacs.pretrained.fisher import with_fisher
 from bacs.pretrained.new_head import with_new_head
 from bacs.pretrained.samples import from_samples, temperature_for
 from bacs.pretrained.short_swag import BATCH_SIZE, COLLECT_EVERY, short_swag
-from bacs.pretrained.source import REFRESH, sample_images, sample_positions
+from bacs.pretrained.source_images import REFRESH, sample_images, sample_positions
 from bacs.training.member import member_seed
 
 FISHER_IMAGES = 2000
