@@ -37,7 +37,7 @@ class Summary:
     after: Figures
     moved: tuple[float | None, ...]  # by member, in posterior standard deviations
     warnings: tuple[str, ...]
-    estimated: "Estimated | None" = None  # where probabilities are honest enough to say
+    estimated: "Estimates | None" = None  # where probabilities are honest enough to say
 
     def as_json(self) -> dict[str, Any]:
         figures = {"before": self.before._asdict(), "after": self.after._asdict()}
@@ -45,14 +45,14 @@ class Summary:
         return asdict(self) | figures | {"estimated": guesses}
 
 
-class Estimated(NamedTuple):
+class Estimates(NamedTuple):
     """Accuracy without labels."""
 
     before: Estimate
     after: Estimate
 
 
-def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimated | None:
+def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimates | None:
     """How often predictions before and after are right, those after being as confident as they are right.
 
     None for a single member, which has nobody to agree with.
@@ -60,7 +60,7 @@ def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> 
     if len(ensemble) < 2:
         return None
     guess = estimate(observe(after), len(after.probabilities), ensemble.reference)
-    return Estimated(estimate_others(before, after, calibrated=guess.calibrated), guess)
+    return Estimates(estimate_others(before, after, calibrated=guess.calibrated), guess)
 
 
 def summarise(
