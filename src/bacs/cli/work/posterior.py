@@ -35,7 +35,8 @@ def check_used(members: list[Member], plan: Plan) -> None:
     kinds = {kind_for(member, plan) for member in members}
     if kinds == {"own"} and plan.members_from != "heads" and plan.images is not None:
         raise ValueError(
-            "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher or swag makes one"
+            "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher or swag makes a new "
+            "one of them"
         )
     trained = {"steps": "swag" in kinds or plan.members_from == "heads", "learning_rate": "swag" in kinds}
     for name, is_used in trained.items():
