@@ -76,7 +76,7 @@ def resume_or_begin(w: Wishes, source: Stream, settings: Settings) -> Stream:
     It is saved at once, so that a folder that cannot be written is an error before any work.
     """
     assert w.state is not None
-    asked = asked_for(w, settings)
+    asked = describe_wishes(w, settings)
     if not kept.exists(w.state):
         if w.out.exists() and not w.overwrite:
             raise ValueError(f"out must be a new file, {w.out} exists: --overwrite replaces it")
@@ -94,7 +94,7 @@ def resume_or_begin(w: Wishes, source: Stream, settings: Settings) -> Stream:
     return found
 
 
-def asked_for(w: Wishes, settings: Settings) -> dict[str, Any]:
+def describe_wishes(w: Wishes, settings: Settings) -> dict[str, Any]:
     """What a state and the command that goes on with it must have in common, as JSON has it."""
     asked = {
         "out": str(w.out.absolute()),
