@@ -19,7 +19,7 @@ from torch import Tensor
 from bacs.predictive import Predictive, effective_classes, predictive_entropy
 
 ROWS = 4096
-"""Images whose votes are counted at a time: a count for each class, whatever their number."""
+"""Images whose votes are counted at a time: each takes a row of all classes, and memory must not grow with images."""
 
 
 class Figures(NamedTuple):

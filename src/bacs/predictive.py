@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class Predictive(NamedTuple):
-    """What is known of the predictions once the members are averaged: little more than one member's, however many."""
+    """What is kept of the predictions once the members are averaged; it hardly grows with their number."""
 
     probabilities: Float64[Tensor, "batch classes"]  # 1/k sum_i p(y | x, w_i)
     expected_entropy: Float64[Tensor, "batch"]  # 1/k sum_i H[p(y | x, w_i)]
@@ -22,7 +22,7 @@ class Predictive(NamedTuple):
 
 
 class Average:
-    """The members' mean on its way: p(y|x) = 1/k sum_i p(y | x, w_i), never of logits. Members are not kept."""
+    """A running mean over members: p(y|x) = 1/k sum_i p(y | x, w_i), never of logits. Members are not kept."""
 
     def __init__(self) -> None:
         self._probabilities: Tensor | None = None
@@ -109,10 +109,10 @@ def abstain_for(confidence: Float[np.ndarray, "batch"], accuracy: float) -> Bool
 def confidence_threshold(
     confidence: Float[np.ndarray, "batch"], *, coverage: float, accuracy: float | None = None
 ) -> float:
-    """The least confidence of an answer that stands, by what these images had.
+    """The confidence below which an image is flagged to abstain, from the confidences of some images.
 
-    By coverage it is what the share of them reached, by accuracy what lets the mean confidence of those that reach it
-    be the accuracy; just above all of them if none would do.
+    By coverage, that share of them reaches it; by accuracy, those that reach it have this mean confidence. It is just
+    above the highest of them if no such group exists.
     """
     flags = abstain(confidence, coverage) if accuracy is None else abstain_for(confidence, accuracy)
     kept = confidence[~flags]

@@ -59,7 +59,7 @@ def as_confident_as(share: float, member_probabilities: Float[Tensor, "members b
 
 
 def _find_zero(falling: Callable[[float], float]) -> float:
-    """The zero of a falling function of temperature, or the bound that is nearer to one."""
+    """The temperature at which a falling function is zero, or the bound that comes nearest to it."""
     from scipy.optimize import brentq
 
     if falling(LOWEST) <= 0:

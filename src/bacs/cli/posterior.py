@@ -67,7 +67,7 @@ def posterior(
     from rich.console import Console
 
     from bacs import checkpoints as files
-    from bacs.cli.source import with_size
+    from bacs.cli.runs import with_size
     from bacs.cli.work.posterior import (
         check_data,
         check_new_folder,

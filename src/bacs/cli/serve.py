@@ -95,8 +95,8 @@ def serve(
         model: Import path of a class that bacs does not know, such as package.module:Class.
     """
     from bacs.checkpoints import read_manifest
+    from bacs.cli.runs import method_for, open_run
     from bacs.cli.settings import check_abstaining, check_chosen
-    from bacs.cli.source import method_for, open_run
     from bacs.methods import METHODS, Stream
     from bacs.methods.catalogue import find
     from bacs.methods.settings import AGREEMENT, Settings

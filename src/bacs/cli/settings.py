@@ -6,7 +6,7 @@ from typing import Any
 
 from bacs import toml
 from bacs.cli.adapt import Wishes
-from bacs.cli.source import check_save, method_for
+from bacs.cli.runs import check_save, method_for
 from bacs.control.auto import check_taken
 from bacs.engine.place import check_threads
 from bacs.ensemble import Ensemble
@@ -68,7 +68,7 @@ def _is_table(value: Any) -> bool:
 
 
 def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
-    """Raises for what contradicts itself or cannot be, before anything is read."""
+    """Raises for flags that contradict each other or cannot be, before anything is read."""
     check_chosen(method, settings)
     check_epochs(w.epochs)
     if w.online and w.epochs != 1:
@@ -109,7 +109,7 @@ def name_unused(w: Wishes, method: str, settings: Settings) -> str | None:
 
 
 def check_lasting(w: Wishes) -> None:
-    """Raises for wishes that a stream which is kept on its way cannot have, or that need one."""
+    """Raises for flags that contradict --state, or that need it."""
     if w.state is None:
         for name, given in (("follow", w.follow), ("IMAGES -", "-" in w.images)):
             if given:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to come to an end."""
+"""Ctrl-C and SIGTERM as a request to stop after the present batch."""
 
 import signal
 from types import FrameType, TracebackType
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Signals:
-    """Hears Ctrl-C and SIGTERM while it is entered: the batch at hand comes to its end. A second one ends at once."""
+    """Notes Ctrl-C and SIGTERM while it is entered, so that the batch is finished. A second one ends at once."""
 
     def __init__(self) -> None:
         self.heard: int | None = None

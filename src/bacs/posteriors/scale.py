@@ -55,20 +55,20 @@ def precision_quantiles(state: Posterior, *, min_variance: float = MIN_VARIANCE)
 
 
 def pull_quantiles(
-    held: Posterior | HasPosterior,
+    member: Posterior | HasPosterior,
     *,
     posterior_weight: float = USUAL_WEIGHT,
     learning_rate: float = 1e-3,
     momentum: float = 0.9,
     min_variance: float = MIN_VARIANCE,
 ) -> Quantiles:
-    """Quantiles of k: how hard log q pulls at a weight in each step of SGD, for a member or a bare posterior."""
-    state, scale = _state_and_scale(held)
+    """Quantiles of k: how hard log q pulls at a weight in each step of SGD, for a member or a posterior."""
+    state, scale = _state_and_scale(member)
     return _quantiles(learning_rate / (1 - momentum) * posterior_weight * scale / _variances(state, min_variance))
 
 
 def posterior_weight_for(
-    held: Posterior | HasPosterior,
+    member: Posterior | HasPosterior,
     pull: float = USUAL_PULL,
     *,
     learning_rate: float = 1e-3,
@@ -77,14 +77,14 @@ def posterior_weight_for(
 ) -> float:
     """The posterior_weight at which the median weight feels this pull: it would return home in about 1 / pull steps.
 
-    Of a member, it is relative to its posterior_scale, as `bacs.adapt` takes it; of a bare posterior, it is beta.
+    Of a member, it is relative to its posterior_scale, as `bacs.adapt` takes it; of a posterior alone, it is beta.
     """
     for name, value in (("pull", pull), ("learning_rate", learning_rate)):
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{name} must be > 0 and finite, got {value}")
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
-    state, scale = _state_and_scale(held)
+    state, scale = _state_and_scale(member)
     median = precision_quantiles(state, min_variance=min_variance).median
     return _weight_for(pull, median, learning_rate, momentum) / scale
 
@@ -111,8 +111,8 @@ def check_scale(value: Any) -> None:
         raise ValueError(wrong)
 
 
-def _state_and_scale(held: Posterior | HasPosterior) -> tuple[Posterior, float]:
-    return (held.posterior, held.posterior_scale) if isinstance(held, HasPosterior) else (held, 1.0)
+def _state_and_scale(member: Posterior | HasPosterior) -> tuple[Posterior, float]:
+    return (member.posterior, member.posterior_scale) if isinstance(member, HasPosterior) else (member, 1.0)
 
 
 def _variances(state: Posterior, min_variance: float) -> Tensor:

@@ -34,7 +34,7 @@ class GrowingTable:
         self.bytes = size
 
     def append(self, columns: Columns) -> None:
-        """Adds a row for each image; readers see all of them, or a kill leaves the last one torn."""
+        """Adds a row per image. A kill may leave the last one incomplete: whoever goes on cuts it off."""
         rows = io.BytesIO()
         APPENDERS[self._path.suffix](rows, columns, header=self.bytes == 0)
         data = memoryview(rows.getvalue())

@@ -1,4 +1,4 @@
-"""The truth about a user's pictures, where there is one: read beside the pictures, and met after every prediction."""
+"""Labels of a user's pictures, where there are some; predictions are compared with them when all are made."""
 
 import csv
 from collections.abc import Sequence

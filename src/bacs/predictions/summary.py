@@ -13,7 +13,7 @@ from bacs.parameters import batch_norm_layers
 from bacs.predictive import Predictive
 
 FEW = 32
-"""Batch statistics of fewer images than this are noise enough to be said."""
+"""Images below which batch statistics are so noisy that the summary warns."""
 RUNS = 0.7
 """Classes in a batch, as a part of those in a shuffled one, below which they come in runs: as in `control`."""
 FAR = 5.0
@@ -37,7 +37,7 @@ class Summary:
     after: Figures
     moved: tuple[float | None, ...]  # by member, in posterior standard deviations
     warnings: tuple[str, ...]
-    estimated: "Estimated | None" = None  # where probabilities are honest enough to say
+    estimated: "Estimates | None" = None  # where probabilities are honest enough to say
 
     def as_json(self) -> dict[str, Any]:
         figures = {"before": self.before._asdict(), "after": self.after._asdict()}
@@ -45,14 +45,14 @@ class Summary:
         return asdict(self) | figures | {"estimated": guesses}
 
 
-class Estimated(NamedTuple):
+class Estimates(NamedTuple):
     """Accuracy without labels."""
 
     before: Estimate
     after: Estimate
 
 
-def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimated | None:
+def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> Estimates | None:
     """How often predictions before and after are right, those after being as confident as they are right.
 
     None for a single member, which has nobody to agree with.
@@ -60,7 +60,7 @@ def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> 
     if len(ensemble) < 2:
         return None
     guess = estimate(observe(after), len(after.probabilities), ensemble.reference)
-    return Estimated(estimate_others(before, after, calibrated=guess.calibrated), guess)
+    return Estimates(estimate_others(before, after, calibrated=guess.calibrated), guess)
 
 
 def summarise(
@@ -104,7 +104,7 @@ def summarise(
         *(_batch_warnings(ensemble, images, batch_size=batch_size) if weight > 0 else ()),
         *(_run_warnings(before.probabilities.argmax(dim=1).numpy(), batch_size) if weight > 0 and in_order else ()),
     ]
-    if METHODS[method].chooses:  # which has seen to these
+    if METHODS[method].chooses:  # it has decided by the same figures, and guards against all of these
         warnings = []
     guesses = estimate_both(ensemble, before, after) if honest else None
     return Summary(images, tuple(classes), first, second, tuple(moved), tuple(warnings), guesses)

@@ -16,7 +16,7 @@ from bacs.inputs import Images, batches
 from bacs.parameters import read
 from bacs.posteriors import fisher_diag, posterior_scale_for
 from bacs.posteriors.fisher_diag import FisherDiag
-from bacs.pretrained.source import as_labels, count_classes
+from bacs.pretrained.source_images import as_labels, count_classes
 from bacs.pretrained.squares import EXPECTATIONS, Expectation, squared_gradients
 
 MANY_CLASSES = 20

@@ -1,7 +1,6 @@
 """The members that `bacs posterior` makes of one checkpoint's member, by a plan."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +13,13 @@ from bacs.pretrained.fisher import with_fisher
 from bacs.pretrained.new_head import with_new_head
 from bacs.pretrained.samples import from_samples, temperature_for
 from bacs.pretrained.short_swag import BATCH_SIZE, COLLECT_EVERY, short_swag
-from bacs.pretrained.source import REFRESH, sample_images, sample_positions
+from bacs.pretrained.source_images import REFRESH, sample_images, sample_positions
+from bacs.threads import OnBatch
 from bacs.training.member import member_seed
 
 FISHER_IMAGES = 2000
 STEPS = 300
 LEARNING_RATE = 0.01
-
-OnBatch = Callable[[int], None]
 
 
 @dataclass(frozen=True)

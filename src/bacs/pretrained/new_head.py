@@ -15,7 +15,7 @@ from bacs.errors import unknown_name
 from bacs.methods.prepare import copied, settle, working_copy
 from bacs.parameters import read
 from bacs.posteriors import recentred
-from bacs.pretrained import source
+from bacs.pretrained import source_images
 from bacs.training.augment import Augmentation, Identity
 from bacs.training.settings import TrainingObjective, cross_entropy
 
@@ -49,7 +49,7 @@ def with_new_head(
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    pixels, targets = source.check_source(member, images, labels)
+    pixels, targets = source_images.check_source(member, images, labels)
     home = copied(member, None)
     ours = working_copy(home)
     layer = find_head(ours.model, head)
@@ -60,7 +60,7 @@ def with_new_head(
     layer.requires_grad_(True)
     optimizer = torch.optim.SGD(layer.parameters(), lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(seed)
-    order = source.draw_positions(len(targets), steps * batch_size, generator)
+    order = source_images.draw_positions(len(targets), steps * batch_size, generator)
     uniforms = torch.rand(len(order), augment.draws, generator=generator)
     with using(ours.model, SOURCE):
         for step, (chosen, draws) in enumerate(zip(order.split(batch_size), uniforms.split(batch_size), strict=True)):

@@ -11,7 +11,7 @@ from torch import Tensor
 from bacs.ensemble import Member
 from bacs.methods.prepare import working_copy
 from bacs.posteriors import posterior_scale_for
-from bacs.pretrained import source
+from bacs.pretrained import source_images
 from bacs.training.augment import Augmentation, Identity, take
 from bacs.training.loop import EpochLog, collects, start, train_epoch
 from bacs.training.schedule import Constant
@@ -80,13 +80,14 @@ def short_swag(
             f"a posterior needs at least 2 iterates, got {kept} of steps={steps}, collect_every={collect_every}, "
             f"collect_from={collect_from:.3g}"
         )
-    pixels, targets = source.check_source(member, images, labels)
+    pixels, targets = source_images.check_source(member, images, labels)
     ours = working_copy(member)
     state = start(ours.model, settings)
     generator = torch.Generator().manual_seed(seed)
-    order = source.draw_positions(len(targets), rounds * collect_every * batch_size, generator)
+    order = source_images.draw_positions(len(targets), rounds * collect_every * batch_size, generator)
     for stretch in order.split(collect_every * batch_size):
         seen = take(pixels, stretch)
         on_collect(train_epoch(state, seen, targets[stretch], settings, ours.preprocessing, on_batch=on_batch))
-    done = source.move_to_mean(ours, state.posterior, source.sample_images(pixels, source.REFRESH, seed))
+    refresh = source_images.sample_images(pixels, source_images.REFRESH, seed)
+    done = source_images.move_to_mean(ours, state.posterior, refresh)
     return replace(done, posterior_scale=posterior_scale_for(done.posterior))

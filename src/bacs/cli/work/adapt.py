@@ -11,8 +11,8 @@ from rich.console import Console
 from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
 from bacs.cli.progress import bars
+from bacs.cli.runs import batch_size_for, open_run, size_warning
 from bacs.cli.settings import check_accuracy_of, check_wishes, method_of, name_unused, settings_of
-from bacs.cli.source import batch_size_for, open_run, size_warning
 from bacs.cli.work.online import run_lasting
 from bacs.data import Pictures, pictures
 from bacs.drivers import Comparison, compare, spread
@@ -60,7 +60,7 @@ def run(w: Wishes) -> int:
             outcome = predict_both(w, place, source, found, method, settings, progress)
         table = make_table(w, outcome, found, ensemble)
         scores = None if truth is None else truth.scores(outcome.before, outcome.after)
-        # Both or neither: a second try finds nothing in its way.
+        # Both are written or neither: a table that is there would be in the way of a second try.
         with stage(w.out, table.columns(probabilities=w.probabilities), overwrite=w.overwrite):
             if w.save is not None:
                 outcome.adapted.save(w.save)

@@ -1,7 +1,7 @@
 """`bacs adapt --online --state`: pictures as they come, rows as they come, and a state that survives any end.
 
-A state says how many arrivals it has met and how long the table was; both are saved in one moment with the stream. What
-the table has beyond that is cut off by the next life and made again from the same arrivals, to the same rows.
+A state says how many pictures have arrived and how long the table was; both are saved at once with the stream. What the
+table has beyond that is cut off by the next call and made again from the same pictures, to the same rows.
 """
 
 import json as json_format
@@ -17,9 +17,9 @@ from rich.console import Console
 from bacs.cli import INCOMPLETE
 from bacs.cli.adapt import Wishes
 from bacs.cli.progress import bars
+from bacs.cli.runs import batch_size_for, open_run
 from bacs.cli.settings import check_accuracy_of
 from bacs.cli.signals import Signals
-from bacs.cli.source import batch_size_for, open_run
 from bacs.data.arrivals import Arrivals, check_pictures, followed_names, listed_names, read_names
 from bacs.data.picture_batches import PictureBatch, check_fits, picture_batches
 from bacs.drivers import kept
@@ -71,9 +71,12 @@ def list_names(w: Wishes) -> Iterator[str] | None:
 
 
 def resume_or_begin(w: Wishes, source: Stream, settings: Settings) -> Stream:
-    """The stream that the state has, else from its start, which is saved at once: so a closed disk is said early."""
+    """The stream that the state has, else from its start.
+
+    It is saved at once, so that a folder that cannot be written is an error before any work.
+    """
     assert w.state is not None
-    asked = asked_for(w, settings)
+    asked = describe_wishes(w, settings)
     if not kept.exists(w.state):
         if w.out.exists() and not w.overwrite:
             raise ValueError(f"out must be a new file, {w.out} exists: --overwrite replaces it")
@@ -91,7 +94,7 @@ def resume_or_begin(w: Wishes, source: Stream, settings: Settings) -> Stream:
     return found
 
 
-def asked_for(w: Wishes, settings: Settings) -> dict[str, Any]:
+def describe_wishes(w: Wishes, settings: Settings) -> dict[str, Any]:
     """What a state and the command that goes on with it must have in common, as JSON has it."""
     asked = {
         "out": str(w.out.absolute()),
@@ -120,7 +123,7 @@ def predict_all(w: Wishes, running: Stream, table: GrowingTable, names: Iterator
     with bars(Console(stderr=True)) as progress:
         step = progress.step(f"adapting online (members: {len(fits)})")
         for count, batch in enumerate(picture_batches(pictures, *fits, batch_size=w.batch_size, ends=not w.follow), 1):
-            if signals.stopped() and not w.follow:  # cut short, the batch would not be that of a whole run
+            if signals.stopped() and not w.follow:  # a batch cut short differs from that of a whole run
                 break
             predict_batch(w, running, table, batch)
             step(len(batch.index), None)

@@ -1,4 +1,4 @@
-"""The work of `bacs posterior`: check what is asked for, make the members, and say what there is to say of each."""
+"""The work of `bacs posterior`: check what is asked for, make the members, and describe each."""
 
 import math
 import warnings
@@ -18,15 +18,15 @@ from bacs.metrics import accuracy
 from bacs.models import classes_of
 from bacs.posteriors import kind_of, precision_quantiles
 from bacs.posteriors.fisher_diag import FisherDiag, prior_share
-from bacs.pretrained import source
+from bacs.pretrained import source_images
 from bacs.pretrained.fisher import prior_warning
 from bacs.pretrained.make import Plan, count_images, kind_for, make
 
-SCORED = 1000  # source images on which each member is tried in the end
+SCORED = 1000  # source images on which the accuracy of each new member is measured
 
 
 def size_arguments(size: int | None) -> dict[str, Any]:
-    """How later pictures are to be brought to the size at which the posterior was made: as the folder's are."""
+    """Arguments of `Preprocessing` that bring later pictures to this size as those of a folder are brought to it."""
     return {"size": (size, size), "crop": CENTRAL_CROP, "interpolation": "bicubic"} if size is not None else {}
 
 
@@ -35,7 +35,8 @@ def check_used(members: list[Member], plan: Plan) -> None:
     kinds = {kind_for(member, plan) for member in members}
     if kinds == {"own"} and plan.members_from != "heads" and plan.images is not None:
         raise ValueError(
-            "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher or swag makes one"
+            "images must be left out: the checkpoint has a posterior, which is kept; --kind fisher or swag makes a new "
+            "one of them"
         )
     trained = {"steps": "swag" in kinds or plan.members_from == "heads", "learning_rate": "swag" in kinds}
     for name, is_used in trained.items():
@@ -55,7 +56,7 @@ def check_new_folder(out: Path) -> None:
 
 def check_data(members: list[Member], source_set: ImageSet) -> None:
     """Raises for images and labels that do not fit a member, before any other member is made."""
-    few = source.sample_images(source_set.images, 2, 0)
+    few = source_images.sample_images(source_set.images, 2, 0)
     for member in members:
         Ensemble([member]).check_inputs(few, 2)
         classes = classes_of(member.model)
@@ -69,15 +70,15 @@ def check_data(members: list[Member], source_set: ImageSet) -> None:
 def make_all(
     members: list[Member], source_set: ImageSet, plan: Plan, console: Console
 ) -> tuple[list[Member], list[dict[str, Any]]]:
-    """The new members, and what there is to say of each."""
+    """The new members, and a description of each."""
     columns = TextColumn("source images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     done, about = [], []
-    scored = source.sample_images(source_set.images, SCORED, plan.seed)
+    scored = source_images.sample_images(source_set.images, SCORED, plan.seed)
     labels = source_set.labels
     if labels is not None:
-        labels = labels[source.sample_positions(len(source_set), SCORED, plan.seed).numpy()]
+        labels = labels[source_images.sample_positions(len(source_set), SCORED, plan.seed).numpy()]
     with Progress(*columns, console=console) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said below, for every member in its own words
+        warnings.simplefilter("ignore", UserWarning)  # printed below, once per member
         task = progress.add_task("", total=sum(count_images(member, source_set, plan) for member in members))
         for number, member in enumerate(members):
             made, notes = make(member, source_set, plan, number, lambda count: progress.advance(task, count))
@@ -121,7 +122,7 @@ def describe_posterior(member: Member) -> dict[str, Any]:
 
 
 def format_member(entry: dict[str, Any]) -> str:
-    """One line of a member."""
+    """A member's description as one line."""
     low, median, high = entry["precision"].values()
     parts = [f"member {entry['member']}  {entry['kind']}  precision {low:.3g} / {median:.3g} / {high:.3g}"]
     if entry["source_accuracy"] is not None:

@@ -22,7 +22,7 @@ from bacs.pretrained.checkpoint import open_checkpoint
 
 
 def method_for(run: Path) -> str:
-    """What adapts if nobody says: `auto`, or what a saved stream began with."""
+    """The method if none is named: `auto`, or what a saved stream began with."""
     if run.is_file():
         return "auto"
     manifest = read_manifest(run)
@@ -31,7 +31,7 @@ def method_for(run: Path) -> str:
 
 
 def batch_size_for(method: str, source: Ensemble | Stream) -> int:
-    """Images per step if nobody says: what a saved stream was cut to, else what suits the method."""
+    """Images per step if no number is given: that of a saved stream, else what suits the method."""
     known = source.batch_size if isinstance(source, Stream) else None
     return known or (64 if METHODS[method].chooses else 128)
 
@@ -60,7 +60,7 @@ def check_save(save: Path | None, run: Path, out: Path, *, overwrite: bool) -> N
 
 def open_run(w: Wishes, method: str, settings: Settings) -> tuple[Ensemble | Stream, Settings]:
     """What is to be adapted: an ensemble, or online a stream that begins or goes on; and the settings to do it with."""
-    size, device = w.size, None if w.engine == "ray" else w.device  # there, tasks go to the device, wherever they run
+    size, device = w.size, None if w.engine == "ray" else w.device  # Ray: each task uses the device of its own machine
     Place(w.engine, address=w.address, device=w.device or "cpu").check()
     found = _open_weights(w) if w.run.is_file() else load(w.run, model=w.model, device=device)
     if isinstance(found, Stream):
