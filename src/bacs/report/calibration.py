@@ -8,7 +8,7 @@ import numpy as np
 from bacs.report.comparison import Comparison, Entry, stem
 from bacs.report.figure_style import DASHES, INK, MARKERS, add_legend, assign, colour, new_figure, plain, text_of
 from bacs.report.names import of_data
-from bacs.report.tables import Cell, Column, Line, Table
+from bacs.report.tables import Column, Line, Table, TableCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,5 +146,5 @@ def _methods(comparison: Comparison) -> dict[str, str]:
     return {entry.label: entry.method for entry in comparison.entries}
 
 
-def _cell(value: float) -> Cell:
-    return Cell(f"{value:.4f}", value)
+def _cell(value: float) -> TableCell:
+    return TableCell(f"{value:.4f}", value)
