@@ -17,8 +17,8 @@ def markdown(record):
     memory, half, full = (record[name] for name in ("memory_megabytes", *LATENCIES))
     rows = [
         ("requests, of them failed", f"{record['requests']:,}, {record['failed']}"),
-        ("images a second, service, by round", ", ".join(f"{value:.1f}" for value in service)),
-        ("images a second, the stream in a loop, by round", ", ".join(f"{value:.1f}" for value in loop)),
+        ("images per second, service, by round", ", ".join(f"{value:.1f}" for value in service)),
+        ("images per second, the stream in a loop, by round", ", ".join(f"{value:.1f}" for value in loop)),
         ("ratio, by round", ", ".join(f"{own / other:.2f}" for own, other in zip(service, loop, strict=True))),
         ("ratio of the medians", f"{statistics.median(service) / statistics.median(loop):.2f}"),
         ("latency at full load, median and 99 %", f"{full['p50']:.2f} s, {full['p99']:.2f} s"),

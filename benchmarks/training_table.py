@@ -12,7 +12,7 @@ ENSEMBLE = "cifar10-clean/records/cifar10.clean--vanilla--offline--0.json"
 
 
 def lines() -> list[str]:
-    """One line a member, one for the ensemble."""
+    """One line per member, one for the ensemble."""
     shown = ["| | mean: Acc | NLL | last iterate: Acc | NLL |", "|---|---:|---:|---:|---:|"]
     members = sorted((ROOT / "results" / "cifar10").glob("member-*/bacs.json"))
     for file in members:

@@ -12,7 +12,7 @@ from bacs.metrics import SCORES
 from bacs.report.comparison import comparisons
 from bacs.report.contents import chapter
 from bacs.report.formats import comma_separated, escape_latex, latex, markdown
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table
+from bacs.report.tables import EMPTY, Column, Line, Table, TableCell
 from bacs.report.terminal import TerminalTable, fit_to_width, stack
 from sweep_records import make_records
 
@@ -22,8 +22,13 @@ TABLE = Table(
     "Method",
     (Column("Acc", "here"), Column("NLL", "here"), Column("Acc", "paper")),
     (
-        Line("Vanilla", (Cell("59.90", 59.8999), Cell("∞", float("inf")), EMPTY), "vanilla", "single"),
-        Line("a|b *c*", (Cell("87.77", 87.77, True), Cell("0.4260", 0.426), Cell("+1 ± 2", 1.0)), "bacs", "ensemble"),
+        Line("Vanilla", (TableCell("59.90", 59.8999), TableCell("∞", float("inf")), EMPTY), "vanilla", "single"),
+        Line(
+            "a|b *c*",
+            (TableCell("87.77", 87.77, True), TableCell("0.4260", 0.426), TableCell("+1 ± 2", 1.0)),
+            "bacs",
+            "ensemble",
+        ),
     ),
     ("A note → with <signs> & 2 × √3 − 1.",),
 )
@@ -133,7 +138,7 @@ def test_a_narrow_terminal_cuts_no_number(table, width):
 
 
 def test_sixty_columns_hold_a_table_of_scores_in_one_piece_by_folding_its_labels():
-    cells = tuple(Cell(text) for text in ("87.77", "0.4260", "0.1809", "0.0299"))
+    cells = tuple(TableCell(text) for text in ("87.77", "0.4260", "0.1809", "0.0299"))
     columns = tuple(Column(score.label, score=score) for score in SCORES.values())
     lines = (Line("BACS (MAP) - posterior (5 epochs, posterior weight 0.0001)", cells),)
     text = printed(Table("", "", "Method", columns, lines), 60)
@@ -146,7 +151,7 @@ def test_sixty_columns_hold_a_table_of_scores_in_one_piece_by_folding_its_labels
 
 def test_columns_that_have_no_place_stand_below_behind_the_labels():
     columns = tuple(Column(f"{number} epochs") for number in range(9))
-    lines = tuple(Line(label, tuple(Cell(f"{number}.0000") for number in range(9))) for label in ("one", "two"))
+    lines = tuple(Line(label, tuple(TableCell(f"{number}.0000") for number in range(9))) for label in ("one", "two"))
     parts = stack(Table("", "", "Method", columns, lines), 60)
     assert [column.heading.split()[0] for part in parts for column in part.columns] == list("012345678")
     assert [[line.label for line in part.lines] for part in parts] == [["one", "two"]] * len(parts)

@@ -53,7 +53,7 @@ def assert_equal_runs(first, second, members=2):
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_a_run_gives_an_ensemble_that_predicts_a_log_and_a_line_an_epoch(plan, tmp_path, other_data):
+def test_a_run_gives_an_ensemble_that_predicts_a_log_and_a_line_per_epoch(plan, tmp_path, other_data):
     shown = run(plan, tmp_path / "run")
     ensemble = bacs.load(tmp_path / "run")
     assert len(ensemble) == 2
@@ -285,7 +285,7 @@ def test_checkpoints_can_be_further_apart(plan, tmp_path, monkeypatch):
     assert saved == [2, 3]
 
 
-def test_a_terminal_shows_one_line_a_member(plan, tmp_path):
+def test_a_terminal_shows_one_line_per_member(plan, tmp_path):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=160)
     with progress.show_progress(tmp_path / "run", [0, 1], 3, console):

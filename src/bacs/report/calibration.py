@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bacs.report.comparison import Comparison, Entry, stem
-from bacs.report.figure_style import DASHES, INK, MARKERS, assign, assign_legend, colour, new_figure, plain, text_of
+from bacs.report.figure_style import DASHES, INK, MARKERS, add_legend, assign, colour, new_figure, plain, text_of
 from bacs.report.names import of_data
-from bacs.report.tables import Cell, Column, Line, Table
+from bacs.report.tables import Column, Line, Table, TableCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,9 +133,9 @@ def _draw_lines(
         )
         assign(drawn, method)
     plain(axes)
-    legend = axes.legend(frameon=False, loc="upper left", fontsize=8.5, labelcolor=INK)
     others = len(axes.lines) - len(curves)  # drawn before, of no method
-    assign_legend(legend, [*[None] * others, *(methods[label] for label in curves)])
+    of = [*[None] * others, *(methods[label] for label in curves)]
+    add_legend(axes, of, loc="upper left", fontsize=8.5)
 
 
 def _records(comparison: Comparison, entry: Entry) -> list[dict]:
@@ -146,5 +146,5 @@ def _methods(comparison: Comparison) -> dict[str, str]:
     return {entry.label: entry.method for entry in comparison.entries}
 
 
-def _cell(value: float) -> Cell:
-    return Cell(f"{value:.4f}", value)
+def _cell(value: float) -> TableCell:
+    return TableCell(f"{value:.4f}", value)

@@ -9,7 +9,7 @@ from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import coverage_notes
 from bacs.report.names import KINDS, of_corruption, of_data, quantity
 from bacs.report.paper import paper_table
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cell_of, cells_of
+from bacs.report.tables import EMPTY, Column, Line, Table, TableCell, cell_of, cells_of
 
 BY_CORRUPTION = ("accuracy", "nll")
 SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
@@ -116,13 +116,13 @@ def mce_table(comparison: Comparison) -> Table | None:
     ]
     beside = paper_table(comparison, "mce")
     columns = [Column(MCE.label, "here" if beside else "", score=MCE)]
-    theirs: list[tuple[Cell, ...]] = [() for _ in values]
+    theirs: list[tuple[TableCell, ...]] = [() for _ in values]
     if beside:
         columns.append(Column(MCE.label, "paper", score=MCE))
         leader = beside.best("mce", MCE)
         for index, entry in enumerate(comparison.entries):
             text = beside.scores.get((entry.method, entry.kind, entry.variant.epochs), {}).get("mce")
-            theirs[index] = (Cell(text, float(text), float(text) == leader) if text else EMPTY,)
+            theirs[index] = (TableCell(text, float(text), float(text) == leader) if text else EMPTY,)
     lines = tuple(
         Line(entry.label, (cell, *other), entry.method, entry.kind)
         for entry, cell, other in zip(comparison.entries, cells_of(MCE, values), theirs, strict=True)

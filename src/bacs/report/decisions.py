@@ -10,7 +10,7 @@ from bacs.report.comparison import Comparison, Entry, Shift, setting_text
 from bacs.report.figure_style import assign, colour
 from bacs.report.names import of_data
 from bacs.report.records import Record
-from bacs.report.tables import Cell, Column, Line, Table
+from bacs.report.tables import Column, Line, Table, TableCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def decisions_table(comparison: Comparison, shift: Shift, name: str) -> Table:
     lines = tuple(
         Line(
             f"{entry.label} {number}",
-            (Cell(f"{decision.image:,}", decision.image), Cell(decision.what), Cell(decision.reason)),
+            (TableCell(f"{decision.image:,}", decision.image), TableCell(decision.what), TableCell(decision.reason)),
             entry.method,
             entry.label,
         )

@@ -58,6 +58,11 @@ def assign(artists: Iterable["Artist"], method: str) -> None:
         artist.set_gid(f"{OF_METHOD}{method}")
 
 
+def add_legend(holder: "Axes | Figure", methods: Sequence[str | None], **options: Any) -> None:
+    """A legend without a frame, whose entries are of these methods."""
+    assign_legend(holder.legend(frameon=False, labelcolor=INK, **options), methods)
+
+
 def assign_legend(legend: "Legend", methods: Sequence[str | None]) -> None:
     """Says of each entry of a legend which method it is of, None if of no one."""
     for handle, text, method in zip(legend.legend_handles, legend.get_texts(), methods, strict=True):
@@ -79,6 +84,18 @@ def legend_columns(entries: int, most: int) -> int:
 def text_of(label: str) -> str:
     """A label as it is: a dollar sign would begin a formula, a leading underscore would hide it."""
     return label.replace("$", r"\$").lstrip("_")
+
+
+def mark(method: str, kind: str, *, size: float, edge: float) -> dict[str, Any]:
+    """How a point of a row looks: filled for ensembles, hollow for single models."""
+    return {
+        "marker": MARKERS.get(method, "o"),
+        "markersize": size,
+        "markerfacecolor": colour(method) if kind == "ensemble" else "none",
+        "markeredgecolor": colour(method),
+        "markeredgewidth": edge,
+        "linestyle": "",
+    }
 
 
 def axis_value(score: Score, value: float) -> float:

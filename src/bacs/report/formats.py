@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable
 from itertools import groupby
 
-from bacs.report.tables import Cell, Column, Table
+from bacs.report.tables import Column, Table, TableCell
 
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -45,7 +45,7 @@ def markdown(table: Table, *, heading: str = "###") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown_cell(cell: Cell) -> str:
+def _markdown_cell(cell: TableCell) -> str:
     text = _escape_markdown(cell.text)
     return f"**{text}**" if cell.best else text
 
@@ -103,7 +103,7 @@ def _latex_row(cells: list[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: TableCell) -> str:
     text = escape_latex(cell.text)
     return rf"\textbf{{{text}}}" if cell.best else text
 

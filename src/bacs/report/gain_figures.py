@@ -10,19 +10,8 @@ import numpy as np
 
 from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES, Score
+from bacs.report import figure_style as style
 from bacs.report.comparison import Comparison, Entry
-from bacs.report.figure_style import (
-    INK,
-    MARKERS,
-    assign,
-    assign_legend,
-    axis_value,
-    colour,
-    legend_columns,
-    new_figure,
-    plain,
-    text_of,
-)
 from bacs.report.gains import baseline, gains, shifts_by_corruption, without_baseline
 from bacs.report.names import of_corruption
 
@@ -33,6 +22,8 @@ if TYPE_CHECKING:
 
 WIDTH = 4.6
 """Inches: half a page, and all of a telephone."""
+SIZE, EDGE = 5, 1.3
+"""Of marks, in points."""
 HOW_TO_READ = (
     "The shaded side is the better one. Vanilla does not set the scale; arrows at the edge point to what is beyond it."
 )
@@ -42,9 +33,9 @@ def gains_plot(comparison: Comparison, name: str) -> "Figure":
     """A line for each row: the mean difference to BN Adapt of its kind, and its interval."""
     blocks = [gains(comparison, kind, name) for kind in comparison.kinds]
     shown = [gain for block in blocks for gain in block]
-    figure = new_figure(figsize=(WIDTH, 1.1 + 0.28 * (len(shown) + len(blocks) - 1)))
+    figure = style.new_figure(figsize=(WIDTH, 1.1 + 0.28 * (len(shown) + len(blocks) - 1)))
     axes = figure.add_subplot()
-    ends = {gain.entry.label: [axis_value(SCORES[name], end) for end in gain[1:]] for gain in shown}
+    ends = {gain.entry.label: [style.axis_value(SCORES[name], end) for end in gain[1:]] for gain in shown}
     scale = _scale([gain.entry for gain in shown], ends)
     _prepare(axes, comparison, SCORES[name], _with_room(scale, [mean for mean, _, _ in ends.values()]))
     places: list[int] = []
@@ -53,12 +44,12 @@ def gains_plot(comparison: Comparison, name: str) -> "Figure":
         places += range(first, first + len(block))
     for gain, place in zip(shown, places, strict=True):
         _draw_gain(axes, gain.entry, ends[gain.entry.label], place, SCORES[name])
-    axes.set_yticks(places, [text_of(gain.entry.label) for gain in shown])
+    axes.set_yticks(places, [style.text_of(gain.entry.label) for gain in shown])
     axes.set_ylim(places[-1] + 0.6, -0.6)
-    plain(axes)
+    style.plain(axes)
     axes.tick_params(axis="y", length=0)
     for label, gain in zip(axes.get_yticklabels(), shown, strict=True):
-        assign([label], gain.entry.method)
+        style.assign([label], gain.entry.method)
     return figure
 
 
@@ -68,31 +59,30 @@ def corruption_plot(comparison: Comparison, kind: str, name: str) -> "Figure":
     base = baseline(comparison.of_kind(kind))
     differences = {
         entry.label: [
-            axis_value(score, entry.mean(shifts, name) - base.mean(shifts, name)) for shifts in groups.values()
+            style.axis_value(score, entry.mean(shifts, name) - base.mean(shifts, name)) for shifts in groups.values()
         ]
         for entry in entries
     }
-    columns = legend_columns(len(entries), most=2)
-    figure = new_figure(figsize=(WIDTH, 1.0 + 0.3 * len(groups) + 0.18 * -(-len(entries) // columns)))
+    columns = style.legend_columns(len(entries), most=2)
+    figure = style.new_figure(figsize=(WIDTH, 1.0 + 0.3 * len(groups) + 0.18 * -(-len(entries) // columns)))
     axes = figure.add_subplot()
     _prepare(axes, comparison, score, _scale(entries, differences))
     methods = [entry.method for entry in entries]
     for index, entry in enumerate(entries):
         places = np.arange(len(groups)) + 0.7 * ((index + 0.5) / len(entries) - 0.5)
-        look = _mark(entry, size=5 * 0.65 ** methods[:index].count(entry.method))
+        # further rows of a method are smaller, as in the other figures
+        size = SIZE * 0.65 ** methods[:index].count(entry.method)
+        look = style.mark(entry.method, entry.kind, size=size, edge=EDGE)
         _draw_points(axes, entry, np.array(differences[entry.label]), places, look)
-    axes.set_yticks(range(len(groups)), [text_of(of_corruption(group)) for group in groups])
+    axes.set_yticks(range(len(groups)), [style.text_of(of_corruption(group)) for group in groups])
     axes.set_ylim(len(groups) - 0.5, -0.5)
-    plain(axes)
+    style.plain(axes)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     for place in range(1, len(groups)):
-        axes.axhline(place - 0.5, color=INK, alpha=0.14, linewidth=0.6)
+        axes.axhline(place - 0.5, color=style.INK, alpha=0.14, linewidth=0.6)
     _write_baseline(axes, base, [base.mean(shifts, name) for shifts in groups.values()], score)
-    legend = figure.legend(
-        loc="outside upper center", ncols=columns, frameon=False, fontsize=8.5, labelcolor=INK, handletextpad=0.3
-    )
-    assign_legend(legend, methods)
+    style.add_legend(figure, methods, loc="outside upper center", ncols=columns, fontsize=8.5, handletextpad=0.3)
     return figure
 
 
@@ -101,8 +91,8 @@ def _draw_gain(axes: "Axes", entry: Entry, ends: Sequence[float], place: int, sc
     (mean, low, high), (least, most) = ends, axes.get_xlim()
     drawn: list[Artist] = []
     if least <= mean <= most:
-        drawn += axes.plot([low, high], [place, place], color=colour(entry.method), linewidth=1.6)
-        drawn += axes.plot(mean, place, linestyle="", **_mark(entry))
+        drawn += axes.plot([low, high], [place, place], color=style.colour(entry.method), linewidth=1.6)
+        drawn += axes.plot(mean, place, **style.mark(entry.method, entry.kind, size=SIZE, edge=EDGE))
     elif np.isfinite(mean):
         below = mean < least
         number = f"{mean:+.{score.digits}f}".replace("-", "−")
@@ -113,30 +103,30 @@ def _draw_gain(axes: "Axes", entry: Entry, ends: Sequence[float], place: int, sc
                 ha="left" if below else "right",
                 va="center",
                 fontsize=8.5,
-                color=INK,
+                color=style.INK,
             )
         )
-    assign(drawn, entry.method)
+    style.assign(drawn, entry.method)
 
 
 def _draw_points(axes: "Axes", entry: Entry, values: np.ndarray, places: np.ndarray, look: dict[str, Any]) -> None:
     """A point for each value; an arrow at the edge for those beyond the scale."""
     least, most = axes.get_xlim()
     within = np.where((least <= values) & (values <= most), values, np.nan)
-    drawn = axes.plot(within, places, linestyle="", label=text_of(entry.label), **look)
+    drawn = axes.plot(within, places, label=style.text_of(entry.label), **look)
     for beyond, edge, arrow in ((values < least, least, "<"), (values > most, most, ">")):
         there = np.flatnonzero(beyond)
         pointing = look | {"marker": arrow, "markersize": 4, "clip_on": False}
-        drawn += axes.plot(np.full(len(there), edge), places[there], linestyle="", **pointing)
-    assign(drawn, entry.method)
+        drawn += axes.plot(np.full(len(there), edge), places[there], **pointing)
+    style.assign(drawn, entry.method)
 
 
 def _prepare(axes: "Axes", comparison: Comparison, score: Score, scale: tuple[float, float]) -> None:
     """The axis, the line at BN Adapt, and the side on which a row is better."""
     axes.set_xlim(*scale)
-    axes.axvline(0, color=INK, linewidth=0.9)
+    axes.axvline(0, color=style.INK, linewidth=0.9)
     better = (0, scale[1]) if score.higher_is_better else (scale[0], 0)
-    axes.axvspan(*better, color=INK, alpha=0.06, linewidth=0)
+    axes.axvspan(*better, color=style.INK, alpha=0.06, linewidth=0)
     unit = "in points, " if score.percent else ""
     way = f"{unit}better →" if score.higher_is_better else f"← {unit}better"
     axes.set_xlabel(f"{score.label} minus {label_of(baseline(comparison.entries).method, 'single')}\n{way}")
@@ -145,22 +135,11 @@ def _prepare(axes: "Axes", comparison: Comparison, score: Score, scale: tuple[fl
 
 def _write_baseline(axes: "Axes", base: Entry, values: Sequence[float], score: Score) -> None:
     """The baseline's own scores in a column at the right."""
-    beside = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "color": INK}
+    beside = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "color": style.INK}
     texts = [axes.text(1.03, -0.55, label_of(base.method, "single"), ha="left", va="bottom", **beside)]
     for place, value in enumerate(values):
         texts.append(axes.text(1.03, place, score.text(value), ha="left", va="center", **beside))
-    assign(texts, base.method)
-
-
-def _mark(entry: Entry, size: float = 5) -> dict[str, Any]:
-    """Filled for ensembles, hollow for single models, smaller for further rows of a method, as in the other figures."""
-    return {
-        "marker": MARKERS.get(entry.method, "o"),
-        "markersize": size,
-        "markerfacecolor": colour(entry.method) if entry.kind == "ensemble" else "none",
-        "markeredgecolor": colour(entry.method),
-        "markeredgewidth": 1.3,
-    }
+    style.assign(texts, base.method)
 
 
 def _scale(entries: Sequence[Entry], numbers: Mapping[str, Sequence[float]]) -> tuple[float, float]:

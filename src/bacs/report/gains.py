@@ -10,7 +10,7 @@ from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import title
 from bacs.report.names import of_data, quantity
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table
+from bacs.report.tables import EMPTY, Column, Line, Table, TableCell
 
 BASELINES = ("bn", "vanilla")
 ENDS = ("mean", "from", "to")
@@ -160,12 +160,12 @@ def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[fl
     return mean, mean - reach, mean + reach
 
 
-def _cells(name: str, gain: Gain) -> list[Cell]:
+def _cells(name: str, gain: Gain) -> list[TableCell]:
     score = SCORES[name]
     values = [score.shown(value) for value in (gain.mean, gain.low, gain.high)]
     if not np.isfinite(values).all():
         return [EMPTY] * len(ENDS)
-    return [Cell(f"{value:+.{score.digits}f}".replace("-", "−"), value) for value in values]
+    return [TableCell(f"{value:+.{score.digits}f}".replace("-", "−"), value) for value in values]
 
 
 def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:
@@ -174,8 +174,8 @@ def _line(reference: Entry, other: Entry, shifts: Sequence[str]) -> Line:
     for name, score in SCORES.items():
         mean, error = map(score.shown, paired_difference(*zip(*pairs[name], strict=True)))
         text = f"{mean:+.{score.digits}f} ± {error:.{score.digits}f}".replace("-", "−")
-        cells.append(EMPTY if np.isnan(mean) else Cell(text, mean))
+        cells.append(EMPTY if np.isnan(mean) else TableCell(text, mean))
     for name in COUNTED:
         won = sum(SCORES[name].better(*pair) for pair in pairs[name])
-        cells.append(Cell(f"{won}/{len(shifts)}", float(won)))
+        cells.append(TableCell(f"{won}/{len(shifts)}", float(won)))
     return Line(other.label, tuple(cells), other.method, reference.kind)

@@ -14,7 +14,7 @@ from bacs.report.comparison import Comparison, Entry, setting_text, stem
 from bacs.report.names import of_corruption, of_data, quantity
 from bacs.report.paper import PaperTable, paper_notes, paper_table
 from bacs.report.records import images_per_shift
-from bacs.report.tables import EMPTY, Cell, Column, Line, Table, cells_of
+from bacs.report.tables import EMPTY, Column, Line, Table, TableCell, cells_of
 
 
 def summary_table(comparison: Comparison) -> Table:
@@ -127,18 +127,18 @@ def settings_table(comparison: Comparison, name: str) -> Table:
     return Table(name, title, "Method", tuple(Column(key.replace("_", " ")) for key in names), lines)
 
 
-def _paper_cells(table: PaperTable, entry: Entry) -> list[Cell]:
+def _paper_cells(table: PaperTable, entry: Entry) -> list[TableCell]:
     """The paper's figures of a row, the best of its whole table marked."""
     found = table.scores.get((entry.method, entry.kind, entry.variant.epochs))
     if found is None:
         return [EMPTY] * len(SCORES)
     leaders = {name: table.best(name, score) for name, score in SCORES.items()}
-    return [Cell(found[name], float(found[name]), float(found[name]) == leaders[name]) for name in SCORES]
+    return [TableCell(found[name], float(found[name]), float(found[name]) == leaders[name]) for name in SCORES]
 
 
-def _setting(value: object) -> Cell:
+def _setting(value: object) -> TableCell:
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    return Cell(setting_text(value), number)
+    return TableCell(setting_text(value), number)
 
 
 def _images_by_shift(comparison: Comparison) -> dict[str, set[int]]:

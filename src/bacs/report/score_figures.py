@@ -6,20 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bacs.metrics import SCORES
+from bacs.report import figure_style as style
 from bacs.report.comparison import Comparison, Entry
 from bacs.report.corruption_tables import severity_scores
-from bacs.report.figure_style import (
-    INK,
-    MARKERS,
-    assign,
-    assign_legend,
-    axis_value,
-    colour,
-    legend_columns,
-    new_figure,
-    plain,
-    text_of,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,20 +24,20 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
     """
     entries = comparison.of_kind(kind)
     severities = comparison.severities
-    figure = new_figure(figsize=(9, 10))
+    figure = style.new_figure(figsize=(9, 10))
     panels = figure.subplots(len(SCORES), 1, sharex=True)
     width = 0.84 / len(entries)
     for axes, (name, score) in zip(panels, SCORES.items(), strict=True):
         for index, (entry, hatch) in enumerate(zip(entries, _hatches(entries), strict=True)):
             values = [
-                [axis_value(score, v) for v in severity_scores(comparison, entry, severity, name)]
+                [style.axis_value(score, v) for v in severity_scores(comparison, entry, severity, name)]
                 for severity in severities
             ]
             finite = [[v for v in column if np.isfinite(v)] for column in values]
             places = np.arange(len(severities)) + (index - (len(entries) - 1) / 2) * width
             _boxes(axes, finite, places, 0.8 * width, entry.method, hatch)
         axes.set_ylabel(f"{score.axis} {score.arrow}")
-        plain(axes, "y")
+        style.plain(axes, "y")
     panels[-1].set_xticks(np.arange(len(severities)), [str(severity) for severity in severities])
     panels[-1].set_xlim(-0.55, len(severities) - 0.45)
     panels[-1].set_xlabel("severity")
@@ -58,7 +47,7 @@ def severity_boxes(comparison: Comparison, kind: str) -> "Figure":
 
 def accuracy_against_nll(comparison: Comparison) -> "Figure":
     """One point per row, filled for ensembles; on the right without the rows that no adaptation leaves far behind."""
-    figure = new_figure(figsize=(9, 4.4))
+    figure = style.new_figure(figsize=(9, 4.4))
     adapting = [entry for entry in comparison.entries if entry.method != "vanilla"]
     views = [("all rows", comparison.entries), ("without vanilla", adapting)]
     if len(adapting) in (0, len(comparison.entries)):
@@ -68,30 +57,25 @@ def accuracy_against_nll(comparison: Comparison) -> "Figure":
     for axes, (title, entries) in zip(panels, views, strict=True):
         for entry, hatch in zip(entries, _hatches(entries), strict=True):
             point = axes.plot(
-                *(axis_value(score, entry.mean(comparison.common, name)) for name, score in (across, up)),
-                marker=MARKERS.get(entry.method, "o"),
-                markersize=8 if not hatch else 5.5,
-                markerfacecolor=colour(entry.method) if entry.kind == "ensemble" else "none",
-                markeredgecolor=colour(entry.method),
-                markeredgewidth=1.6,
-                linestyle="",
-                label=text_of(entry.label),
+                *(style.axis_value(score, entry.mean(comparison.common, name)) for name, score in (across, up)),
+                **style.mark(entry.method, entry.kind, size=5.5 if hatch else 8, edge=1.6),
+                label=style.text_of(entry.label),
             )
-            assign(point, entry.method)
+            style.assign(point, entry.method)
         beside = [f"{score.axis}, {score.direction}" for _, score in (across, up)]
         axes.set(xlabel=beside[0], ylabel=beside[1], title=title)
         axes.margins(0.12)
-        plain(axes)
-    handles, labels = panels[0].get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8.5, labelcolor=INK)
-    assign_legend(legend, [entry.method for entry in comparison.entries])
+        style.plain(axes)
+    handles, _ = panels[0].get_legend_handles_labels()
+    methods = [entry.method for entry in comparison.entries]
+    style.add_legend(figure, methods, handles=handles, loc="outside right center", fontsize=8.5)
     return figure
 
 
 def _boxes(
     axes: "Axes", values: Sequence[Sequence[float]], places: np.ndarray, width: float, method: str, hatch: str
 ) -> None:
-    line = {"color": INK, "linewidth": 0.8}
+    line = {"color": style.INK, "linewidth": 0.8}
     drawn = axes.boxplot(
         values,
         positions=places,
@@ -104,13 +88,13 @@ def _boxes(
         medianprops=line | {"linewidth": 1.3},
         whiskerprops=line,
         capprops=line,
-        boxprops={"facecolor": colour(method), "edgecolor": INK, "linewidth": 0.8},
-        meanprops={"marker": "o", "markerfacecolor": "white", "markeredgecolor": INK, "markersize": 4},
+        boxprops={"facecolor": style.colour(method), "edgecolor": style.INK, "linewidth": 0.8},
+        meanprops={"marker": "o", "markerfacecolor": "white", "markeredgecolor": style.INK, "markersize": 4},
     )
     for box in drawn["boxes"]:
         box.set_hatch(hatch)
     for artists in drawn.values():
-        assign(artists, method)
+        style.assign(artists, method)
 
 
 def _hatches(entries: Sequence[Entry]) -> list[str]:
@@ -128,15 +112,15 @@ def _legend_above(figure: "Figure", entries: Sequence[Entry]) -> None:
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(facecolor=colour(entry.method), hatch=hatch, edgecolor="white", linewidth=0, label=text_of(entry.label))
+        Patch(
+            facecolor=style.colour(entry.method),
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0,
+            label=style.text_of(entry.label),
+        )
         for entry, hatch in zip(entries, _hatches(entries), strict=True)
     ]
-    legend = figure.legend(
-        handles=handles,
-        loc="outside upper center",
-        ncols=legend_columns(len(entries), most=4),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-    )
-    assign_legend(legend, [entry.method for entry in entries])
+    columns = style.legend_columns(len(entries), most=4)
+    methods = [entry.method for entry in entries]
+    style.add_legend(figure, methods, handles=handles, loc="outside upper center", ncols=columns, fontsize=9)

@@ -8,7 +8,7 @@ import numpy as np
 from bacs.metrics import Score
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """What is printed, the number behind it, and whether it is the best of its kind."""
 
     text: str
@@ -16,7 +16,7 @@ class Cell(NamedTuple):
     best: bool = False
 
 
-EMPTY = Cell("–")
+EMPTY = TableCell("–")
 
 
 class Column(NamedTuple):
@@ -42,7 +42,7 @@ class Line(NamedTuple):
     """Cells behind a label; lines of one `block` stand together, `method` where the line is one method's."""
 
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     method: str | None = None
     block: str = ""
 
@@ -58,12 +58,12 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def cell_of(score: Score, value: float, leader: str | None = None) -> Cell:
+def cell_of(score: Score, value: float, leader: str | None = None) -> TableCell:
     """The cell of one score; empty if there is none."""
-    return EMPTY if np.isnan(value) else Cell(score.text(value), score.shown(value), score.text(value) == leader)
+    return EMPTY if np.isnan(value) else TableCell(score.text(value), score.shown(value), score.text(value) == leader)
 
 
-def cells_of(score: Score, values: Sequence[float]) -> list[Cell]:
+def cells_of(score: Score, values: Sequence[float]) -> list[TableCell]:
     """Cells of one score, the best marked. They are compared as printed, so that equal figures are equally bold."""
     several = np.count_nonzero(~np.isnan(values)) > 1
     leader = score.text(score.best(values)) if several else None

@@ -13,7 +13,7 @@ from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
 from bacs.report.choice_figures import heat_map
 from bacs.report.comparison import setting_text
-from bacs.report.tables import Cell, Column, Line, Table
+from bacs.report.tables import Column, Line, Table, TableCell
 from bacs.report.terminal import TerminalTable
 
 
@@ -39,7 +39,7 @@ def show(recipe: TuneRecipe, choice: GridChoice, out: Path, console: Console) ->
     for row, values in zip(rows, plane.scores, strict=True):
         texts = ["failed" if np.isnan(value) else score.text(value) for value in values]
         here = [[row if down else None, column] == best for column in columns]
-        cells = tuple(Cell(text, best=bold) for text, bold in zip(texts, here, strict=True))
+        cells = tuple(TableCell(text, best=bold) for text, bold in zip(texts, here, strict=True))
         lines.append(Line(setting_text(row), cells))
     say(f"{score.axis}, {score.direction}", console)
     console.print(
