@@ -193,6 +193,24 @@ def test_auto_without_its_guard_decides_once(ensemble):
     assert len(stream.history) == told
 
 
+def test_a_guard_decides_by_itself_when_to_go_back(ensemble):
+    message = "reset_every must be left out with guard, which decides when to go back, got 10"
+    with pytest.raises(ValueError, match=message):
+        bacs.stream(ensemble, "bacs", reset_every=10, guard=True)
+    with pytest.raises(ValueError, match=message):
+        bacs.stream(ensemble, "bacs", guard=True).change(reset_every=10)
+    with pytest.raises(ValueError, match="reset_every must be left out with method 'auto', which chooses it"):
+        bacs.stream(ensemble, "auto", reset_every=10)
+
+
+def test_guarded_members_are_evaluated_together(ensemble):
+    points, labels = blobs(640, 13)
+    stream = bacs.stream(ensemble, "tent", guard=True)
+    wanted = torch.cat([stream.step_predictive(part).probabilities for part in points.split(64)])
+    found = bacs.evaluate(ensemble, points, labels, "tent", protocol="online", batch_size=64, guard=True)
+    assert torch.equal(found.probabilities, wanted)
+
+
 @pytest.mark.parametrize("wrong", ["yes", 1, 0.5])
 def test_what_is_no_guard_is_refused(ensemble, wrong):
     with pytest.raises(ValueError, match="guard must be True, False or None"):

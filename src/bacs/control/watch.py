@@ -36,7 +36,7 @@ from bacs.methods import live
 from bacs.methods.catalogue import Method, find
 from bacs.methods.online import Stream
 from bacs.methods.prepare import copied, with_class_mask
-from bacs.methods.settings import AGREEMENT, Settings
+from bacs.methods.settings import AGREEMENT, Settings, check_guarded
 from bacs.predictive import average
 
 TAKEN = ("class_mask", "seed", "device", "compile", "guard")
@@ -135,6 +135,11 @@ class GuardedStream(Stream):
             self._asked = 0  # after how many of them home was asked last
             self._picked = 0.0  # share of batch statistics that is best at home
             self._begin_world()
+
+    def _follow(self, method: str | Method, given: Settings) -> None:
+        if self.guard:
+            check_guarded(given)
+        super()._follow(method, given)
 
     def _begin_world(self) -> None:
         self._looks.all, self._usual = [], Usual()
