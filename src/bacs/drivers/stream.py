@@ -5,7 +5,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from bacs import methods
-from bacs.control import guarded, stream_by_choice
+from bacs.control import guard_stream, stream_by_choice
 from bacs.ensemble import Ensemble, check_ensemble
 from bacs.methods import Stream
 from bacs.methods.catalogue import Method, find
@@ -25,7 +25,7 @@ def stream(ensemble: Ensemble, method: str | Method = "bacs", *, guard: bool | N
     if find(method)[1].chooses:
         return stream_by_choice(ensemble, **arguments, guard=guard is not False)
     plain = methods.stream(ensemble, method, **arguments)
-    return guarded(plain) if guard else plain
+    return guard_stream(plain) if guard else plain
 
 
 stream.__doc__ = f"{(methods.stream.__doc__ or '').rstrip()}\n{GUARD}"
