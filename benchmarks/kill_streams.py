@@ -1,11 +1,15 @@
 """Kills long streams with SIGKILL at random moments, begins them again, and checks that nothing shows of it.
 
     python benchmarks/kill_streams.py online --kills 20      # bacs adapt --online --state, on a folder of pictures
+    python benchmarks/kill_streams.py follow --kills 20      # with --follow, on a folder that fills up meanwhile
     python benchmarks/kill_streams.py world --kills 20       # a world in a sweep
 
 Online, the table must be the same bytes as that of a run that nobody stopped (no row lost, none twice), and the stream
 must have the same weights, statistics and history. Of a world, the record must be the same but for its seconds. A run
 that came to its end before its kill is compared, and another begun. Exit code 1 if anything differs.
+
+With --follow the folder goes on filling up while the command is dead. It ends by SIGTERM once all rows are there.
+Batches follow from the order of arrival, so pictures arrive in the order of their paths and make up whole batches.
 """
 
 import argparse
@@ -13,6 +17,9 @@ import json
 import multiprocessing
 import os
 import random
+import re
+import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -73,17 +80,23 @@ def save_pictures(folder, count):
 
 
 class Online:
-    """A folder of pictures, followed by `bacs adapt`."""
+    """A folder of pictures, met by `bacs adapt`."""
 
     def __init__(self, place, options):
         self.place, self.options = place, options
         save_pictures(place / "pictures", options.images)
+
+    def begin(self, out):
+        """Nothing but the command is needed."""
 
     def work(self, out):
         words = ["adapt", self.place / "run", self.place / "pictures", "--online", "--state", out / "state"]
         words += ["--out", out / "rows.csv", "--batch-size", 8, "--save-every", self.options.save_every]
         words += ["--method", self.options.method]
         return 0 if cli.main(list(map(str, words))) in (0, 3) else 1  # 3: pictures were skipped
+
+    def join(self, process, out, timeout=None):
+        process.join(timeout)
 
     def progress(self, out):
         file = out / "rows.csv"
@@ -95,6 +108,63 @@ class Online:
         manifest["stream"]["beside"].pop("asked")
         kept = {"stream": manifest["stream"], "files": manifest["files"]}
         return {"rows": (out / "rows.csv").read_text(), "state": kept}
+
+
+class Follow(Online):
+    """A folder that fills up, some pictures at a time, from the first command on; SIGTERM when all have their row."""
+
+    def __init__(self, place, options):
+        super().__init__(place, options)
+        self.files = sorted((place / "pictures").iterdir())
+        self.lines = 1 + sum(file.read_bytes() != b"no picture" for file in self.files)  # one for the columns' names
+        if (self.lines - 1) % 8:
+            sys.exit(f"images must make up whole batches of 8, as 640 do; got {self.lines - 1} that can be read")
+
+    def fill(self, out):
+        """Moves pictures in, a folder of a few at a time, so that a look sees all of them or none."""
+        pace, rest, number = random.Random(out.name), list(self.files), 0
+        while rest:
+            part = out / f"part-{number:04}"
+            part.mkdir()
+            for file in rest[: (count := pace.randint(1, 13))]:
+                shutil.copy2(file, part)
+            part.rename(out / "camera" / f"{number:04}")
+            rest, number = rest[count:], number + 1
+            time.sleep(pace.uniform(0, 0.2))
+
+    def work(self, out):
+        os.chdir(out)
+        words = ["adapt", self.place / "run", "camera", "--online", "--follow", "--state", "state", "--out", "rows.csv"]
+        words += ["--batch-size", 8, "--save-every", self.options.save_every, "--method", self.options.method]
+        return 0 if cli.main(list(map(str, words))) in (0, 3) else 1
+
+    def begin(self, out):
+        if not (out / "camera").exists():
+            (out / "camera").mkdir()
+            FORK.Process(target=self.fill, args=(out,), daemon=True).start()
+
+    def join(self, process, out, timeout=None):
+        end = None if timeout is None else time.monotonic() + timeout
+        while process.exitcode is None and (end is None or time.monotonic() < end):
+            if self.progress(out) == self.lines and hears(process.pid, signal.SIGTERM):
+                os.kill(process.pid, signal.SIGTERM)
+                process.join()
+            process.join(0.05)
+
+    def outcome(self, out):
+        """As online, but for the folders in paths, which hold as many pictures as had come by chance."""
+        found = super().outcome(out)
+        rows = re.sub(r"camera/\d+/", "", found["rows"])
+        names = re.findall(r"\d+\.png", rows)
+        if len(names) != self.lines - 1 or names != sorted(set(names)):
+            sys.exit(f"{out.name} has not every picture once, in the order of arrival")
+        return found | {"rows": rows}
+
+
+def hears(pid, number):
+    """Whether a process has a handler for a signal, which would end it before."""
+    caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
 
 
 class Swept:
@@ -109,6 +179,12 @@ class Swept:
         lasting.SAVE_EVERY = self.options.save_every
         how = {"place": Place(workers=1), "console": Console(file=StringIO())}
         return 1 if sweep(self.recipe, self.place / "run", out, **how).failed else 0
+
+    def begin(self, out):
+        """Nothing but the command is needed."""
+
+    def join(self, process, out, timeout=None):
+        process.join(timeout)
 
     def progress(self, out):
         manifests = list((out / "streams").glob("*/bacs.json"))
@@ -129,6 +205,7 @@ def begin(subject, out, log):
             code = subject.work(out)
         os._exit(code)
 
+    subject.begin(out)
     process = FORK.Process(target=work)
     process.start()
     return process
@@ -138,14 +215,14 @@ def measure(subject, place, options):
     """What was seen, for the record."""
     moments, log = random.Random(options.seed), place / "log.txt"
 
-    def end(process, name):
-        process.join()
+    def end(process, out, name):
+        subject.join(process, out)
         if process.exitcode != 0:
             sys.exit(f"{name} ended with exit code {process.exitcode}:\n{log.read_text()[-3000:]}")
 
     began = time.perf_counter()
     (place / "whole").mkdir()
-    end(begin(subject, place / "whole", log), "the uninterrupted stream")
+    end(begin(subject, place / "whole", log), place / "whole", "the uninterrupted stream")
     seconds = time.perf_counter() - began
     expected, kills, streams = subject.outcome(place / "whole"), [], 0
 
@@ -158,14 +235,14 @@ def measure(subject, place, options):
         out.mkdir()
         while len(kills) + len(own) < options.kills and not over:
             before, process = subject.progress(out), begin(subject, out, log)
-            process.join(timeout=moments.uniform(0.0, 0.5 * seconds))
+            subject.join(process, out, timeout=moments.uniform(0.0, 0.5 * seconds))
             over = process.exitcode is not None
             if not over:
                 process.kill()
                 process.join()
                 own.append({"before": before, "after": subject.progress(out)})
                 print(f"kill {len(kills) + len(own)}: {before} -> {own[-1]['after']}", flush=True)
-        end(process if over else begin(subject, out, log), "the resumed stream")
+        end(process if over else begin(subject, out, log), out, "the resumed stream")
         compare(out)
         kills, streams = kills + own, streams + 1
     print(f"{len(kills)} kills in {streams} streams: the end is that of the uninterrupted one", flush=True)
@@ -174,19 +251,19 @@ def measure(subject, place, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["online", "world"])
+    parser.add_argument("what", choices=["online", "follow", "world"])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--method", default="auto")
-    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--images", type=int, default=1280)
     parser.add_argument("--save-every", type=int, default=7, help="batches of 8 images")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="JSON file; keeps what it has of the other kind")
+    parser.add_argument("--out", type=Path, help="JSON file; keeps what it has of the other kinds")
     options = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         save_run(place / "run")
-        subject = {"online": Online, "world": Swept}[options.what](place, options)
+        subject = {"online": Online, "follow": Follow, "world": Swept}[options.what](place, options)
         found = measure(subject, place, options)
     if options.out is not None:
         known = json.loads(options.out.read_text()) if options.out.exists() else {}

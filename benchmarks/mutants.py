@@ -221,9 +221,9 @@ MUTANTS = [
     Mutant("control/choose.py", "if batch_weight == 0:", "if batch_weight == 1:"),
     Mutant("control/auto.py", "torch.lerp(theirs.to(own), own, part)", "torch.lerp(own, theirs.to(own), part)"),
     Mutant("control/auto.py", "if better > 0:", "if better > -1:"),
-    Mutant(
-        "control/watch.py", "gain is not None and gain.better < -gain.error:", "gain is not None and gain.better < -9:"
-    ),
+    Mutant("control/decide.py", "chosen.adapts and gain.better < -gain.error:", "chosen.adapts and gain.better < -9:"),
+    Mutant("control/decide.py", "and gain.better >= 0:", "and gain.better > 0:"),
+    Mutant("control/standing.py", "settled < FIRST)", "settled <= FIRST)"),
     Mutant("control/signals.py", "if abs(float(jumps[place])) <= SURPRISE:", "if float(jumps[place]) <= SURPRISE:"),
     Mutant("control/signals.py", "(spread * (1 + 1 / count)).sqrt()", "(spread * (1 + 1 / count))"),
     # how far

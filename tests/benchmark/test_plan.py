@@ -4,7 +4,7 @@ import pytest
 
 from bacs.benchmark import Cell, plan
 from bacs.benchmark.cell import slug
-from bacs.benchmark.recipe import parse
+from bacs.benchmark.recipe import parse, read
 from bacs.benchmark.sweep import order_cells
 from bacs.methods import METHODS
 
@@ -23,6 +23,32 @@ def test_only_methods_that_adapt_have_epochs():
         ("bacs", "offline", 1),
         ("bacs", "offline", 5),
     ]
+
+
+def test_a_variant_is_one_more_row_with_settings_of_its_own():
+    table = {"data": "cifar10-c", "corruptions": ["fog"], "methods": ["bacs"], "protocols": ["offline", "online"]}
+    variants = [{"method": "bacs", "reset_every": 10}, {"method": "bacs", "guard": True, "learning_rate": 0.5}]
+    cells = plan(parse(table | {"variants": variants}))
+    assert [cell.id.removeprefix("cifar10-c.fog.5--bacs--") for cell in cells] == [
+        "offline--1",
+        "online--1",
+        "online--1--reset_every=10",  # offline it would be the first again
+        "offline--1--guard=True,learning_rate=0.5",
+        "online--1--guard=True,learning_rate=0.5",
+    ]
+    own = [
+        (cell.settings.get("reset_every"), cell.settings.get("guard"), cell.settings["learning_rate"]) for cell in cells
+    ]
+    assert own == [(None, None, 1e-3), (None, False, 1e-3), (10, False, 1e-3), (None, None, 0.5), (None, True, 0.5)]
+
+
+def test_the_rows_of_a_report_over_time_are_in_the_recipes_of_worlds():
+    for name in ("cifar10-c-worlds", "cifar10-c-worlds-small"):
+        recipe = read(name)
+        rows = [(cell.method, cell.settings.get("reset_every")) for cell in plan(recipe)]
+        every = recipe.variants[0]["reset_every"]
+        plain = [(method, None) for method in ("vanilla", "bn", "tent", "bacs", "auto")]
+        assert rows == [*plain, ("bacs", every)] * len(recipe.world)
 
 
 def test_online_has_no_epochs_and_vanilla_no_protocol():

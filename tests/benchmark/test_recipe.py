@@ -37,8 +37,8 @@ CELLS_ALONE = {
     "cifar10-c-pretrained-small": 15 * 5,
     "cifar10-c-continual-small": 5,
     "cifar10-c-gradual-small": 5,
-    "cifar10-c-worlds": 2 * 5,
-    "cifar10-c-worlds-small": 4 * 5,
+    "cifar10-c-worlds": 2 * 6,
+    "cifar10-c-worlds-small": 4 * 6,
 }
 GRIDS = {"cifar10-tune": 4 * 5 * 4, "cifar10-tune-small": 4 * 3 * 3}
 LEAST = {"methods": ["vanilla", "bacs"], "data": "cifar10-c"}
@@ -159,6 +159,21 @@ def test_a_recipe_of_another_verb_is_said_to_be_one(reader, name, message):
         ({"learning_rate": -1.0}, "learning_rate must be a finite number >= 0, got -1.0"),
         ({"method": {"bacs": {"learning_rate": "low"}}}, "method.bacs.learning_rate must be a number, got 'low'"),
         ({"method": {"vanilla": {"learning_rate": 0.1}}}, "method.vanilla has an unknown key 'learning_rate'"),
+        ({"reset_every": 5}, "reset_every must be left out for protocol 'offline': it is for streams, got 5"),
+        ({"variants": [{"method": "bacs", "guard": True}]}, "guard must be left out for protocol 'offline'"),
+        ({"variants": [{"reset_every": 5}]}, r"a table \[\[variants\]\] must name its method, got"),
+        ({"variants": [{"method": "bax"}]}, r"variants\]\] must be among .* got 'bax' \(did you mean 'bacs'\?\)"),
+        ({"variants": [{"method": "bacs"}]}, "variants must have one value or more, each once"),
+        (
+            {"variants": [{"method": "auto", "momentum": 0.5}]},
+            r"a table \[\[variants\]\] has an unknown key 'momentum'",
+        ),
+        ({"variants": [{"method": "bacs", "momentum": "m"}]}, "variants.momentum must be a number, got 'm'"),
+        (
+            {"protocols": ["online"], "guard": True, "variants": [{"method": "bacs", "reset_every": 9}]},
+            "reset_every must be left out with guard, which decides when to go back, got 9",
+        ),
+        ({"protocols": ["online"], "reset_every": 0}, "reset_every must be a whole number of steps, at least 1"),
         ({"method": {"tent": {}}}, r"tables \[method.<name>\] must be among vanilla, bacs; got 'tent'"),
     ],
 )

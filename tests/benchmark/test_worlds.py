@@ -14,7 +14,7 @@ import torch
 from rich.console import Console
 
 import bacs
-from bacs.benchmark import lasting, plan, records, sweep
+from bacs.benchmark import lasting, plan, records, store, sweep
 from bacs.benchmark.clock import Clock
 from bacs.benchmark.recipe import parse, restore
 from bacs.benchmark.store import stream_folder
@@ -22,6 +22,9 @@ from bacs.data import World, world_batches
 from bacs.engine import Place
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import scores_of
+from bacs.report import over_time
+from bacs.report.comparison import comparisons
+from bacs.report.decisions import decisions
 from bacs.report.records import read
 from bacs.report.write import write
 
@@ -38,6 +41,7 @@ RECIPE = {
         "all": {"changes": ["abrupt", "gradual", "blended"], "segment_images": 30, "images": 200, "order": "sorted"}
     },
 }
+VARIANTS = {"methods": ["bacs"], "variants": [{"method": "bacs", "reset_every": 4}, {"method": "bacs", "guard": True}]}
 KILLS = Path(__file__).parents[2] / "benchmarks" / "kill_streams.py"
 CLOCK = ("seconds", "images_per_second", "sha256")  # and the checksum, which is of these too
 
@@ -62,11 +66,32 @@ def swept(run_folder, tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="module")
+def varied(run_folder, tmp_path_factory):
+    """The plain row, one with a reset every four steps, and a guarded one."""
+    out = tmp_path_factory.mktemp("variants") / "whole"
+    assert run(parse(RECIPE | VARIANTS), run_folder, out) == (3, 0, 3, {})
+    return out
+
+
 @pytest.mark.parametrize("method", ["vanilla", "bacs", "auto"])
 def test_a_cell_is_the_hand_written_loop(swept, run_folder, method):
-    record, ensemble = by_method(swept)[method], bacs.load(run_folder)
+    check_by_hand(by_method(swept)[method], run_folder, decides=method == "auto")
+
+
+def test_so_is_a_cell_of_a_variant(varied, run_folder):
+    found = {record["id"].partition("--world--1")[2]: record for record in records(varied)}
+    assert list(found) == ["--guard=True", "--reset_every=4", ""]
+    own = [(record["settings"]["guard"], record["settings"]["reset_every"]) for record in found.values()]
+    assert own == [(True, None), (False, 4), (False, None)]
+    for name, record in found.items():
+        check_by_hand(record, run_folder, decides=bool(name))
+
+
+def check_by_hand(record, run_folder, *, decides):
+    ensemble = bacs.load(run_folder)
     settings = {name: value for name, value in record["settings"].items() if name != "batch_size"}
-    stream = bacs.stream(ensemble, method, seed=3, **settings)
+    stream = bacs.stream(ensemble, record["method"], seed=3, **settings)
     (world,) = parse(RECIPE).worlds().values()
     clean = bacs.data.shift("fashion-mnist-part/clean", limit=60)
     batches = list(world_batches(world, clean.images, clean.labels, batch_size=16))
@@ -84,7 +109,26 @@ def test_a_cell_is_the_hand_written_loop(swept, run_folder, method):
     assert record["class_accuracy"] == [pytest.approx(right[labels == number].mean()) for number in range(10)]
     expected = [event._asdict() | {"image": min(16 * event.step, 200)} for event in stream.history]
     assert record["events"] == json.loads(json.dumps(expected))
-    assert (len(expected) > 0) == (method == "auto")
+    assert (len(expected) > 0) == decides
+
+
+def test_a_reset_every_so_many_steps_stands_beside_the_plain_row(varied):
+    (comparison,) = comparisons(read(varied).records)
+    rows = comparison.combined
+    assert [entry.label for entry in rows] == ["BACS", "BACS (reset every 4 steps)", "BACS (guard)"]
+    (shift,) = over_time.streams(comparison)
+    resets = [(64, "every 4 steps"), (128, "every 4 steps"), (192, "every 4 steps")]
+    assert [(decision.image, decision.reason) for decision in decisions(rows[1], shift)] == resets
+    assert "without a reset" not in over_time.caption(comparison, shift)
+
+
+def test_variants_may_come_and_go_but_not_change_under_their_name(varied):
+    fewer = replace(parse(RECIPE | VARIANTS), variants=())
+    about = {"kind": "sweep", "recipe": fewer.as_json(), "run": read(varied).run}
+    assert len(store.check(varied, about, plan(fewer))) == 3
+    other = replace(fewer, reset_every=7)
+    with pytest.raises(RunError, match="reset_every of bacs is None there and 7 here"):
+        store.check(varied, about | {"recipe": other.as_json()}, plan(other))
 
 
 def test_windows_have_every_image_once_and_never_two_segments(swept):

@@ -97,6 +97,24 @@ def test_rows_are_those_of_the_python_way(place, adapt, method):
     assert bacs.load("state").steps == stream.steps
 
 
+def test_a_reset_every_so_many_steps_goes_on_with_the_state(place, adapt):
+    words = ["--method", "tent", "--learning-rate", 0.05, "--reset-every", 2, "--save-every", 1]
+    adapt("photos", *words, "--limit", 26)
+    adapt("photos", *words)
+    stream = bacs.load("state")
+    assert [event.step for event in stream.history] == [2, 4, 6]
+    assert {event.reason for event in stream.history} == {"every 2 steps"}
+    assert "settings must be" in adapt("photos", *words[:-4])[2]
+
+
+def test_a_state_from_before_there_were_resets_goes_on(place, adapt):
+    adapt("photos", "--method", "tent", "--limit", 16)
+    stream = bacs.load("state")
+    del stream.beside["asked"]["settings"]["reset_every"]
+    stream.save("state")
+    assert "new: 26" in adapt("photos", "--method", "tent")[1]
+
+
 def test_json_lines_and_probabilities(place, adapt):
     adapt("photos", "--probabilities", out="rows.jsonl")
     table = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]

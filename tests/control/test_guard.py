@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import bacs
-from bacs.control import watch
+from bacs.control import candidates, decide, standing
 from blobs import blobs, shifted
 
 RATE = {"learning_rate": 3e-3, "posterior_weight": 1e-6, "objective": "information_maximisation"}
@@ -66,7 +66,7 @@ def test_weights_hold_still_from_the_moment_at_which_the_world_changes(ensemble)
     stream.step(rubbish(64))
     assert stream.history[0].what == {"looks": "anew"}
     assert not same(before, weights_of(bacs.stream(ensemble, "bacs")))  # they had moved
-    kept = weights_of(stream) if stream.adapts else [t for own in stream._aside for t in own.values()]
+    kept = weights_of(stream) if stream.adapts else [t for own in stream._watch.aside.weights for t in own.values()]
     assert {tuple(t.flatten().tolist()) for t in before} <= {tuple(t.flatten().tolist()) for t in kept}
 
 
@@ -99,7 +99,7 @@ def test_black_frames_and_one_picture_a_thousand_times_leave_no_trace(ensemble):
 
 
 def test_weights_that_agree_less_go_half_of_the_way_home_and_then_all_of_it(ensemble, monkeypatch):
-    monkeypatch.setattr(watch, "CLEARLY", 1e9)
+    monkeypatch.setattr(decide, "CLEARLY", 1e9)
     monkeypatch.setattr("bacs.control.signals.SURPRISE", 1e9)
     points, _ = blobs(64 * 160, 7)
     stream = bacs.stream(ensemble, "bacs-no-posterior", learning_rate=2.0, guard=True)
@@ -153,16 +153,16 @@ def test_a_small_batch_is_predicted_by_the_statistics_of_those_before_it(ensembl
 
 def test_looks_cost_no_more_than_their_share(ensemble, monkeypatch):
     asked = []
-    original = watch.trying.try_weights
-    monkeypatch.setattr(watch.trying, "try_weights", lambda *a, **k: asked.append(1) or original(*a, **k))
+    original = candidates.try_weights
+    monkeypatch.setattr(candidates, "try_weights", lambda *a, **k: asked.append(1) or original(*a, **k))
     points, _ = blobs(64 * 200, 10)
     stream = bacs.stream(ensemble, "auto")
     passes = 0
     for part in points.split(64):
         stream.step(part)
         passes += 3 if stream.adapts else 1
-    assert len(asked) * 5 * 64 <= watch.SHARE * passes * 64 + watch.GRACE
-    assert len(asked) > watch.FIRST // 64
+    assert len(asked) * 5 * 64 <= standing.SHARE * passes * 64 + standing.GRACE
+    assert len(asked) > standing.FIRST // 64
 
 
 @pytest.mark.parametrize("stop", [3, 21, 30])
@@ -191,6 +191,24 @@ def test_auto_without_its_guard_decides_once(ensemble):
         stream.step(part)
     assert stream.adapts
     assert len(stream.history) == told
+
+
+def test_a_guard_decides_by_itself_when_to_go_back(ensemble):
+    message = "reset_every must be left out with guard, which decides when to go back, got 10"
+    with pytest.raises(ValueError, match=message):
+        bacs.stream(ensemble, "bacs", reset_every=10, guard=True)
+    with pytest.raises(ValueError, match=message):
+        bacs.stream(ensemble, "bacs", guard=True).change(reset_every=10)
+    with pytest.raises(ValueError, match="reset_every must be left out with method 'auto', which chooses it"):
+        bacs.stream(ensemble, "auto", reset_every=10)
+
+
+def test_guarded_members_are_evaluated_together(ensemble):
+    points, labels = blobs(640, 13)
+    stream = bacs.stream(ensemble, "tent", guard=True)
+    wanted = torch.cat([stream.step_predictive(part).probabilities for part in points.split(64)])
+    found = bacs.evaluate(ensemble, points, labels, "tent", protocol="online", batch_size=64, guard=True)
+    assert torch.equal(found.probabilities, wanted)
 
 
 @pytest.mark.parametrize("wrong", ["yes", 1, 0.5])

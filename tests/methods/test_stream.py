@@ -420,3 +420,50 @@ def test_what_members_share_is_opened_and_kept_once(ensemble, images, tmp_path):
         stream.save(tmp_path / "live")
     again = bacs.load(tmp_path / "live")
     assert torch.equal(again.step(array[12:16]), stream.step(array[12:16]))
+
+
+class TestResetEvery:
+    def test_the_step_after_a_reset_is_the_first_step_of_a_new_stream(self, ensemble, images):
+        how = {"learning_rate": 0.05, "statistics": "running", "optimizer": "adam"}
+        stream = bacs.stream(ensemble, "bacs", **how, reset_every=3)
+        batches = [*images.split(10), *images.flip(0).split(10)][:7]
+        rows = [stream.step(batch) for batch in batches]
+        for start in (0, 3, 6):
+            anew = bacs.stream(ensemble, "bacs", **how)
+            for batch, wanted in zip(batches[start : start + 3], rows[start : start + 3], strict=False):
+                assert torch.equal(anew.step(batch), wanted)
+        assert stream.steps == 7
+        parts = {"reset": ["weights", "statistics", "optimizer"]}
+        assert stream.history == [(3, parts, "every 3 steps"), (6, parts, "every 3 steps")]
+
+    def test_a_saved_stream_goes_on_with_it(self, ensemble, images, tmp_path):
+        whole, first = (bacs.stream(ensemble, "tent", learning_rate=0.05, reset_every=3) for _ in range(2))
+        batches = images.split(10)
+        expected = [whole.step(batch) for batch in batches]
+        first.step(batches[0])
+        first.save(tmp_path / "stream")
+        again = bacs.load(tmp_path / "stream")
+        assert again.settings.reset_every == 3
+        for batch, wanted in zip(batches[1:], expected[1:], strict=True):
+            assert torch.equal(again.step(batch), wanted)
+        assert again.history == whole.history
+
+    def test_it_can_be_changed_on_the_way(self, ensemble, images):
+        stream = bacs.stream(ensemble, "tent", learning_rate=0.05)
+        stream.step(images)
+        stream.change(reset_every=2)
+        stream.step(images)
+        assert [event.what for event in stream.history] == [
+            {"reset_every": [None, 2]},
+            {"reset": ["weights", "statistics", "optimizer"]},
+        ]
+        assert equal(state(stream), state(bacs.stream(ensemble, "tent")))
+
+    @pytest.mark.parametrize("wrong", [0, -1, 2.5, True, "ten"])
+    def test_what_is_no_number_of_steps_is_refused(self, ensemble, wrong):
+        with pytest.raises(ValueError, match="reset_every must be a whole number of steps, at least 1, or None, got"):
+            bacs.stream(ensemble, "bacs", reset_every=wrong)
+
+    def test_offline_there_is_no_stream_to_reset(self, ensemble, images):
+        with pytest.raises(ValueError, match="reset_every must be left out offline: it is for streams, got 5"):
+            bacs.evaluate(ensemble, images, torch.arange(40) % 5, reset_every=5)

@@ -76,6 +76,22 @@ def test_settings_that_a_method_uses_make_rows_and_labels_of_their_own():
     ]
 
 
+def test_what_is_left_out_or_switched_off_is_not_in_a_label():
+    settings = make_record()["settings"]
+    records = [
+        make_record("cifar10-c/fog/5", "bacs", protocol="online", settings=settings | own)
+        for own in ({}, {"temperature": 2.0}, {"guard": True}, {"reset_every": 1}, {"reset_every": 1000})
+    ]
+    (comparison,) = comparisons(records)
+    assert [entry.label for entry in comparison.of_kind("ensemble")] == [
+        "BACS",
+        "BACS (temperature 2)",
+        "BACS (reset every 1 step)",
+        "BACS (reset every 1,000 steps)",
+        "BACS (guard)",
+    ]
+
+
 def test_vanilla_stands_in_both_protocols_bn_does_not():
     offline = make_records(corruptions=["fog", "snow"])
     online = make_records(corruptions=["fog", "snow"], methods=("tent", "bacs"), protocol="online")

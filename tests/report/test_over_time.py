@@ -166,7 +166,7 @@ def test_decisions_are_marked_on_the_axis_of_time():
     assert list(marks.get_xdata()) == [2 * 128, 700]  # a step is a batch of the record's size
     assert max(marks.get_ydata()) < 0.1  # of the height: at the axis
     numbers = [(text.get_text(), text.get_position()[0]) for text in axes.texts if text.get_gid() == "method-auto"]
-    assert numbers == [("1", 256), ("2", 700)]
+    assert numbers == [("1", 256), ("2", 700), ("Auto Ensemble", 1.005)]  # and beside the axis, whose they are
     assert axes.get_xlim() == (0, 1000)
 
 
@@ -213,5 +213,5 @@ def test_many_decisions_are_marked_without_numbers():
     events = [{"image": 10 * number, "what": "resets", "reason": ""} for number in range(60)]
     (comparison,) = comparisons([make_stream_record("auto", events=events)])
     (axes,) = figure_of(comparison).axes
-    assert not [text for text in axes.texts if text.get_gid()]
+    assert [text.get_text() for text in axes.texts if text.get_gid()] == ["Auto Ensemble"]
     assert sum(len(line.get_xdata()) for line in axes.lines if line.get_marker() == "^") == 60

@@ -107,6 +107,16 @@ def parts(shift: str) -> tuple[str, str | None, int | None]:
     return (found[1], found[2], int(found[3])) if found else (shift.removesuffix("/clean"), None, None)
 
 
+def tag_of(settings: dict[str, Any]) -> str:
+    """What tells a cell apart by settings of its own.
+
+    >>> tag_of({"reset_every": 100})
+    'reset_every=100'
+    """
+    spelt = {name: slug(value) if isinstance(value, str) else repr(value) for name, value in settings.items()}
+    return ",".join(f"{name}={value}" for name, value in spelt.items())
+
+
 def slug(shift: str) -> str:
     """A shift's name as part of a file's name; what cannot be told from it, a hash tells.
 

@@ -2,11 +2,12 @@
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from bacs.benchmark.cell import STREAMED
+from bacs.benchmark.cell import STREAMED, tag_of
 from bacs.benchmark.worlds import world_of
 from bacs.corruptions import TEST, VALIDATION
 from bacs.data import World, continual_names, gradual_names
@@ -14,7 +15,7 @@ from bacs.data.corrupted import PUBLISHED_COPIES
 from bacs.data.shifts import CORRUPTIBLE
 from bacs.errors import RecipeError, did_you_mean
 from bacs.methods.catalogue import METHODS, PROTOCOLS
-from bacs.methods.settings import used
+from bacs.methods.settings import OF_STREAMS, used
 from bacs.toml import check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 
@@ -28,7 +29,8 @@ class Recipe:
     Shifts are named one by one (`shifts`), or by `data`, `corruptions` and `severities`; `published` reads the
     corrupted images from their published files instead of making them. `limit` takes the first images of each shift
     only. Streams of several shifts are also scored in windows of `window` images; a table `[world.<name>]` is one whose
-    corruptions change on the way. A table `[method.tent]` has settings and epochs of that method alone.
+    corruptions change on the way. A table `[method.tent]` has settings and epochs of that method alone. A table
+    `[[variants]]` is one more row: a `method` with other settings, such as `reset_every` or `guard`.
     """
 
     methods: tuple[str, ...]
@@ -56,6 +58,9 @@ class Recipe:
     statistics: str = "source"
     view: str = "mirrored"
     temperature: float | str | None = None
+    reset_every: int | None = None
+    guard: bool | None = None
+    variants: tuple[dict[str, Any], ...] = ()
     method: dict[str, dict[str, Any]] = field(default_factory=dict)
     world: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -88,9 +93,18 @@ class Recipe:
         """What the name of a shift ends in."""
         return "@published" if self.published else ""
 
-    def settings_of(self, method: str) -> dict[str, Any]:
-        """The settings that a method uses, as its own table or else the recipe has them."""
-        return settle(method, vars(self) | self.method.get(method, {}))
+    def rows(self) -> list[tuple[str, dict[str, Any]]]:
+        """Every method, then every variant: its method, and the settings that tell it apart."""
+        apart = [(own["method"], own) for own in self.variants]
+        return [(name, {}) for name in self.methods] + [
+            (name, {key: own[key] for key in METHODS[name].uses if key in own}) for name, own in apart
+        ]
+
+    def settings_of(
+        self, method: str, own: dict[str, Any] | None = None, *, protocol: str = "offline"
+    ) -> dict[str, Any]:
+        """The settings that a method uses, as a variant (`own`), its own table or else the recipe has them."""
+        return settle(method, vars(self) | self.method.get(method, {}) | (own or {}), protocol=protocol)
 
     def epochs_of(self, method: str) -> tuple[int | float, ...]:
         """How many passes adapt, one row of a table each; 0 for a method that does not adapt."""
@@ -169,8 +183,16 @@ def checked(recipe: Recipe) -> Recipe:
     for name, own in recipe.method.items():
         _check_names("the tables [method.<name>]", (name,), list(recipe.methods))
         _check_own(name, own)
-    for name in recipe.methods:
-        recipe.settings_of(name)
+    for own in recipe.variants:
+        _check_variant(own)
+    check_list("variants", tuple((name, tag_of(own)) for name, own in recipe.rows()))
+    for name, own in recipe.rows():
+        for protocol in recipe.protocols:
+            recipe.settings_of(name, own, protocol=protocol)
+    if set(recipe.protocols) == {"offline"}:
+        for own in (vars(recipe), *recipe.method.values(), *recipe.variants):
+            _check_no_stream(own)
+    for name, _ in recipe.rows():
         epochs = recipe.epochs_of(name)
         check_list(f"epochs of {name}", epochs)
         if METHODS[name].adapts and not (min(epochs) > 0 and math.isfinite(max(epochs))):
@@ -190,15 +212,15 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
             raise RecipeError(f"severities must be 1..5, got {severity}")
 
 
-def settle(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings that a method uses; raises for a value that adaptation would refuse."""
+def settle(method: str, given: dict[str, Any], *, protocol: str) -> dict[str, Any]:
+    """The settings that a method uses under a protocol; raises for a value that adaptation would refuse."""
     try:
         settings = used(METHODS[method], given)
     except ValueError as error:
         raise RecipeError(str(error)) from error
     if settings["batch_size"] < 1:
         raise RecipeError(f"batch_size must be at least 1, got {settings['batch_size']}")
-    return settings
+    return {name: value for name, value in settings.items() if protocol != "offline" or name not in OF_STREAMS}
 
 
 def _check_own(name: str, own: dict[str, Any]) -> None:
@@ -207,6 +229,20 @@ def _check_own(name: str, own: dict[str, Any]) -> None:
     known = [*METHODS[name].uses, *(["epochs"] if METHODS[name].adapts else [])]
     check_keys(f"method.{name}", own, known, required=[])
     check_types(own, get_type_hints(Recipe), prefix=f"method.{name}.")
+
+
+def _check_variant(own: dict[str, Any]) -> None:
+    if not isinstance(own.get("method"), str):
+        raise RecipeError(f"a table [[variants]] must name its method, got {own!r}")
+    _check_names("method of a table [[variants]]", (own["method"],), list(METHODS))
+    check_keys("a table [[variants]]", own, ["method", *METHODS[own["method"]].uses], required=[])
+    check_types(own, get_type_hints(Recipe) | {"method": str}, prefix="variants.")
+
+
+def _check_no_stream(own: Mapping[str, Any]) -> None:
+    for key in OF_STREAMS:
+        if own.get(key) is not None:
+            raise RecipeError(f"{key} must be left out for protocol 'offline': it is for streams, got {own[key]!r}")
 
 
 def check_list(key: str, values: tuple[Any, ...]) -> None:

@@ -108,8 +108,9 @@ def is_finished(out: Path, cell: Cell) -> bool:
 def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied: Sequence[str] = ()) -> list[str]:
     """The ids of finished cells in a folder, which need not exist; raises if it is filled with something else.
 
-    A folder has one run, one seed, one limit and one choice of settings per method (but for `varied` ones), so that its
-    records can be averaged. Shifts, methods, protocols and epochs may come and go, but not shifts within a stream.
+    A folder has one run, one seed, one limit and one choice of settings per method or variant (but for `varied` ones),
+    so that its records can be averaged. Shifts, methods, variants, protocols and epochs may come and go, but not shifts
+    within a stream.
     """
     if (out / checkpoints.MANIFEST).exists() or out.is_file():
         raise RunError(f"{out} is a run or a file, not the folder of a sweep; choose another folder")
@@ -124,17 +125,22 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
             _compare(out, f"the run's {key}", theirs["run"][key], about["run"][key])
         for key in ("seed", "limit"):
             _compare(out, key, theirs["recipe"][key], about["recipe"][key])
-    planned = {cell.method: cell.settings for cell in cells}
+    planned: dict[tuple[str, str], dict[str, Any]] = {}
+    for cell in cells:
+        row = cell.method, "" if varied else cell.tag
+        planned[row] = planned.get(row, {}) | cell.settings
     streams = {cell.shift: cell for cell in cells if cell.sequence}
     done = [record for record in records(out) if record["error"] is None]
     for record in done:
         _compare(out, "the run's sha256", record.get("run", {}).get("sha256"), about["run"]["sha256"])
         if record["shift"] in streams:
             _compare_streams(out, record, streams[record["shift"]])
-        if record["method"] not in planned:
+        plain = Cell(record["shift"], record["method"], record["protocol"], record["epochs"], {})
+        row = record["method"], "" if varied else record["id"].removeprefix(plain.id).removeprefix("--")
+        if row not in planned:
             continue
         there = used(METHODS[record["method"]], record["settings"])  # an older record says less, and means the defaults
-        for name, value in planned[record["method"]].items():
+        for name, value in planned[row].items():
             if name not in varied:
                 _compare(out, f"{name} of {record['method']}", there.get(name), value)
     return [record["id"] for record in done]

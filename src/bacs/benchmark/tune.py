@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bacs.benchmark.cell import Cell, slug
+from bacs.benchmark.cell import Cell, tag_of
 from bacs.benchmark.recipe import check_corrupted, check_list, settle
 from bacs.corruptions import VALIDATION
 from bacs.drivers.evaluate import PROTOCOLS
@@ -158,17 +158,16 @@ def points(recipe: TuneRecipe) -> list[dict[str, Any]]:
 
 def cell_at(recipe: TuneRecipe, shift: str, point: dict[str, Any]) -> Cell:
     """One point of the grid on one shift. Its name does not depend on the order of the axes."""
-    texts = {name: slug(value) if isinstance(value, str) else repr(value) for name, value in point.items()}
     offline = recipe.epochs if METHODS[recipe.method].adapts else 0
     return Cell(
         shift,
         recipe.method,
         recipe.protocol,
         offline if recipe.protocol == "offline" else 1,
-        settle(recipe.method, vars(recipe) | point),
+        settle(recipe.method, vars(recipe) | point, protocol=recipe.protocol),
         recipe.seed,
         recipe.limit,
-        tag=",".join(f"{name}={texts[name]}" for name in GRID if name in point),
+        tag=tag_of({name: point[name] for name in GRID if name in point}),
     )
 
 

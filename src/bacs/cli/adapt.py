@@ -51,6 +51,8 @@ class Wishes:
             gathers statistics over all images for the predictions (offline).
         view: Second view of objectives that compare two: mirrored or shifted.
         temperature: Of the predictions; agreement chooses it without labels, by default it is the ensemble's own.
+        reset_every: Steps after which weights, statistics and the optimiser go back to their start (online); by default
+            never.
         seed: Order of the images (offline).
         device: cpu or cuda; by default cpu, for a saved stream where it ran.
         threads: Of the processor; by default all cores. With Ray those of each task, by default one.
@@ -101,6 +103,7 @@ class Wishes:
     statistics: Annotated[str, takes("source|running|accumulated")] = "source"
     view: Annotated[str, takes("mirrored|shifted")] = "mirrored"
     temperature: Annotated[float | Literal["agreement"] | None, takes("NUMBER|agreement")] = None
+    reset_every: Annotated[int | None, takes("N")] = None
     seed: int = 0
     device: Annotated[str | None, takes("cpu|cuda")] = None
     threads: Annotated[int | None, takes("N")] = None

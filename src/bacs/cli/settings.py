@@ -75,6 +75,8 @@ def check_wishes(w: Wishes, method: str, settings: Settings) -> None:
         raise ValueError(f"epochs must be 1 with online: one pass both adapts and predicts, got {w.epochs}")
     if w.online and w.predict_batch_size is not None:
         raise ValueError("predict_batch_size must be left out with online: one pass both adapts and predicts")
+    if not w.online and settings.reset_every is not None:
+        raise ValueError(f"reset_every needs online: offline there is no stream to reset, got {settings.reset_every}")
     check_seed(w.seed)
     for name in ("batch_size", "predict_batch_size", "threads", "limit"):
         if getattr(w, name) is not None:

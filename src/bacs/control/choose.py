@@ -3,7 +3,7 @@
 Statistics are tried: a probe of the images is predicted under several shares r of batch statistics, and the share at
 which the members agree best wins, if it is better than none by more than chance. Whether weights are adapted follows
 from a rule: where classes are mixed, batch statistics keep entropy from collapsing and large steps pay; where they are
-not, nothing does. Whether it did help is asked afterwards (`control.auto`, `control.watch`).
+not, nothing does. Whether it did help is asked afterwards (`control.auto`, `control.guarded`).
 """
 
 from dataclasses import dataclass, field

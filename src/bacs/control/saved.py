@@ -58,9 +58,9 @@ class SavedGuardedStream(SavedStream):
 
 
 def check_saved(
-    kept: SavedWatch, tensors: dict[str, dict[str, Tensor]], movers: Sequence[Mover], classes: int | None
+    kept: dict[str, Any], tensors: dict[str, dict[str, Tensor]], movers: Sequence[Mover], classes: int | None
 ) -> None:
-    """Raises unless there are the tensors that the manifest speaks of, of their shapes, and no others."""
+    """Raises unless there are the tensors that `kept`, a SavedWatch, speaks of, of their shapes, and no others."""
     looks = kept["looks"]
     if looks["when"] and classes not in (None, looks["classes"]):
         raise CheckpointError(f"the stream's looks must be of {classes} classes, got {looks['classes']}")

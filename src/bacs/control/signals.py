@@ -41,10 +41,17 @@ def looks_of(images: Tensor) -> list[Float64[Tensor, "images"]]:
 
 
 class Usual:
-    """The means of the last batches."""
+    """The means of the last batches, and signals of images that wait until they are enough to be compared."""
 
     def __init__(self) -> None:
         self.means: list[Tensor] = []
+        self.waiting: Tensor | None = None
+
+    def gather(self, signals: Float64[Tensor, "signals images"], least: int) -> Tensor | None:
+        """The signals, with those that waited; None while they are of fewer than `least` images, and wait."""
+        together = signals if self.waiting is None else torch.cat([self.waiting, signals], dim=1)
+        self.waiting = together if together.shape[1] < least else None
+        return None if self.waiting is not None else together
 
     def surprise_in(self, signals: Float64[Tensor, "signals images"]) -> str | None:
         """What left its usual value, in words; None if nothing did."""
@@ -66,7 +73,9 @@ class Usual:
         self.means = [*self.means, signals.mean(dim=1)][-MEMORY:]
 
     def pack(self) -> dict[str, Tensor]:
-        return {"usual": torch.stack(self.means)} if self.means else {}
+        usual = {"usual": torch.stack(self.means)} if self.means else {}
+        return usual | ({} if self.waiting is None else {"fresh": self.waiting})
 
     def unpack(self, group: dict[str, Tensor]) -> None:
         self.means = list(group["usual"]) if "usual" in group else []
+        self.waiting = group.get("fresh")

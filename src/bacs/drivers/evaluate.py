@@ -163,7 +163,7 @@ def _online(
 ) -> Iterator[Tensor]:
     """Each group of members follows the images as a stream of its own, and is dropped before the next begins."""
     row = find(method)[1]
-    if row.chooses or arguments.get("temperature") == AGREEMENT:  # members follow the images together
+    if row.chooses or arguments.get("guard") or arguments.get("temperature") == AGREEMENT:  # members go together
         yield from _follow(stream(ensemble, method, **arguments), images, batch_size, on_batch)
         return
     settings = settled(ensemble, row, Settings(**{name: arguments[name] for name in NAMES if name in arguments}))

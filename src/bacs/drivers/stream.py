@@ -5,10 +5,11 @@ from inspect import Parameter, signature
 from typing import Any
 
 from bacs import methods
-from bacs.control import guarded, stream_by_choice
+from bacs.control import guard_stream, stream_by_choice
 from bacs.ensemble import Ensemble, check_ensemble
 from bacs.methods import Stream
 from bacs.methods.catalogue import Method, find
+from bacs.methods.settings import check_guard
 
 GUARD = """
     `guard=True` watches the stream at a cost of about 15 %: it compares adapted weights with the ensemble as it came,
@@ -20,12 +21,11 @@ GUARD = """
 @wraps(methods.stream)
 def stream(ensemble: Ensemble, method: str | Method = "bacs", *, guard: bool | None = None, **arguments: Any) -> Stream:
     check_ensemble(ensemble)
-    if guard is not None and not isinstance(guard, bool):
-        raise ValueError(f"guard must be True, False or None (True for method 'auto' alone), got {guard!r}")
+    check_guard(guard)
     if find(method)[1].chooses:
         return stream_by_choice(ensemble, **arguments, guard=guard is not False)
     plain = methods.stream(ensemble, method, **arguments)
-    return guarded(plain) if guard else plain
+    return guard_stream(plain) if guard else plain
 
 
 stream.__doc__ = f"{(methods.stream.__doc__ or '').rstrip()}\n{GUARD}"

@@ -49,8 +49,8 @@ class Method:
     def uses(self) -> tuple[str, ...]:
         """The settings that its predictions depend on."""
         if self.chooses:
-            return ("batch_size",)
-        predicting = ("batch_size", "batch_weight", "statistics", "temperature")
+            return ("batch_size", "guard")
+        predicting = ("batch_size", "batch_weight", "statistics", "temperature", "reset_every", "guard")
         if self.adapts is None:
             return predicting
         adapting = ("learning_rate", "momentum", "optimizer", "objective", "objective_temperature", "view")

@@ -20,7 +20,7 @@ MEMORY: dict[type, tuple[str, ...]] = {
 }
 """What each optimiser remembers of a parameter."""
 
-ADJUSTABLE = ("learning_rate", "posterior_weight", "temperature")
+ADJUSTABLE = ("learning_rate", "posterior_weight", "temperature", "reset_every")
 """What can change without building anything anew."""
 
 

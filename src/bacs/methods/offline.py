@@ -198,6 +198,8 @@ def prepare(
     """The adaptation, after everything that could be wrong with it was looked at."""
     name, row = find(method)
     check_epochs(epochs)
+    if settings.reset_every is not None:
+        raise ValueError(f"reset_every must be left out offline: it is for streams, got {settings.reset_every}")
     inputs.check_seed(seed)
     if device is not None:
         Place(device=str(device)).check()

@@ -176,6 +176,9 @@ class Stream:
             rows = [tempered(own, self.temperature) for own in rows]
         self._rows, self._observed = rows, None
         self.steps += 1
+        every = self.settings.reset_every
+        if every is not None and self.steps % every == 0:
+            self.reset(*PARTS, reason=f"every {every} steps" if every > 1 else "every step")
         return rows
 
     @property
@@ -306,6 +309,7 @@ def stream(
     statistics: str = "source",
     view: str = "mirrored",
     temperature: float | str | None = None,
+    reset_every: int | None = None,
     class_mask: Tensor | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,
@@ -315,6 +319,7 @@ def stream(
 
     `statistics="running"` suits batches of 1 to 16 images: averages that begin at the source statistics take in a share
     `batch_weight` of each batch (0.1 if left out). `temperature="agreement"` follows the last 512 images.
+    `reset_every=1000` takes weights, statistics and the optimiser's memory back to the start after every 1000 steps.
     """
     settings = Settings(
         learning_rate=learning_rate,
@@ -329,5 +334,6 @@ def stream(
         statistics=statistics,
         view=view,
         temperature=temperature,
+        reset_every=reset_every,
     )
     return Stream(with_class_mask(ensemble, class_mask), method, settings, device, compile, seed)

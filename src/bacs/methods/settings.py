@@ -35,6 +35,7 @@ class Settings:
     statistics: str = "source"  # what the share 1 - r comes from
     view: str = "mirrored"  # the second view of objectives that compare two
     temperature: float | str | None = None  # of predictions
+    reset_every: int | None = None  # steps after which a stream goes back to its start
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "posterior_weight"):
@@ -62,6 +63,9 @@ class Settings:
         check_temperature("objective_temperature", self.objective_temperature)
         if self.temperature is not None and self.temperature != AGREEMENT:
             check_temperature("temperature", self.temperature)
+        every = self.reset_every
+        if every is not None and not (isinstance(every, int) and not isinstance(every, bool) and every >= 1):
+            raise ValueError(f"reset_every must be a whole number of steps, at least 1, or None, got {every!r}")
         for name in ("objective_temperature", "batch_weight", "temperature"):  # a record has 1.0, whoever wrote 1
             if isinstance(getattr(self, name), int):
                 object.__setattr__(self, name, float(getattr(self, name)))
@@ -81,13 +85,33 @@ class Settings:
 
 
 NAMES = tuple(field.name for field in fields(Settings))
+OF_STREAMS = ("reset_every", "guard")
+"""What only streams can be told."""
 
 
 def used(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a method's predictions depend on, complete: what is not given has its default."""
     known = {name: given[name] for name in NAMES if name in given}
-    complete = Settings(**known).of(method).as_json() | {"batch_size": given.get("batch_size", 128)}
+    settings, guard = Settings(**known).of(method), given.get("guard")
+    check_guard(guard)
+    guard = method.chooses if guard is None else guard
+    if guard and not method.chooses:
+        check_guarded(settings)
+    complete = settings.as_json() | {"batch_size": given.get("batch_size", 128), "guard": guard}
     return {name: complete[name] for name in method.uses}
+
+
+def check_guard(guard: Any) -> None:
+    if guard is not None and not isinstance(guard, bool):
+        raise ValueError(f"guard must be True, False or None (True for method 'auto' alone), got {guard!r}")
+
+
+def check_guarded(settings: Settings) -> None:
+    """Raises for what a guarded stream decides by itself."""
+    if settings.reset_every is not None:
+        raise ValueError(
+            f"reset_every must be left out with guard, which decides when to go back, got {settings.reset_every}"
+        )
 
 
 def check_temperature(name: str, value: Any) -> None:

@@ -15,7 +15,7 @@ from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
 from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
-from bacs.methods.settings import used
+from bacs.methods.settings import OF_STREAMS, used
 from bacs.report.names import KINDS, quantity, slug
 from bacs.report.records import Record
 
@@ -175,6 +175,8 @@ def _variant(record: Record) -> Variant:
     settings = record["settings"] if method is None else used(method, record["settings"])
     if method and not method.knows_protocol:
         settings = {name: value for name, value in settings.items() if name != "batch_size"}
+    if record["protocol"] == "offline":
+        settings = {name: value for name, value in settings.items() if name not in OF_STREAMS}
     epochs = 0 if method and method.adapts is None else record["epochs"]
     return Variant(record["method"], epochs, json.dumps(settings, sort_keys=True))
 
@@ -212,6 +214,16 @@ def _label(variant: Variant, variants: Sequence[Variant], kind: str) -> str:
     others: list[dict[str, Any]] = [json.loads(other.settings) for other in variants if other.method == variant.method]
     for name in own:
         if any(other.get(name) != own[name] for other in others):
-            details.append(f"{name.replace('_', ' ')} {setting_text(own[name])}")
+            details.extend(_detail(name, own[name]))
     label = label_of(variant.method, kind)
     return f"{label} ({', '.join(details)})" if details else label
+
+
+def _detail(name: str, value: object) -> list[str]:
+    """A setting in a label; of what is left out or switched off, nothing."""
+    if value is None or value is False:
+        return []
+    if name == "reset_every" and _is_number(value):
+        return [f"reset every {quantity(value, 'step')}"]
+    words = name.replace("_", " ")
+    return [words if value is True else f"{words} {setting_text(value)}"]

@@ -76,13 +76,26 @@ def mark_decisions(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None
             zorder=3,
         )
         numbers = [
-            axes.text(image, height + 0.015, str(number), transform=across, ha="center", va="bottom", fontsize=7)
-            for number, image in enumerate(images[:NUMBERED], 1)
+            axes.text(image, height + 0.015, text, transform=across, ha="center", va="bottom", fontsize=7)
+            for image, text in _numbers(images).items()
             if len(images) <= NUMBERED
         ]
+        numbers.append(axes.text(1.005, height, entry.label, transform=axes.transAxes, fontsize=7))
         for number in numbers:
             number.set_color(colour(entry.method))
         assign([*marks, *numbers], entry.method)
+
+
+def _numbers(images: Sequence[int]) -> dict[int, str]:
+    """The numbers of the decisions at each place; those at one place as a range.
+
+    >>> _numbers([64, 128, 128, 128])
+    {64: '1', 128: '2–4'}
+    """
+    found: dict[int, list[int]] = {}
+    for number, image in enumerate(images, 1):
+        found.setdefault(image, []).append(number)
+    return {image: "–".join(map(str, dict.fromkeys([own[0], own[-1]]))) for image, own in found.items()}
 
 
 def _images_seen(event: dict[str, Any], record: Record) -> int:

@@ -1,5 +1,6 @@
 """How streams of several shifts went: the accuracy of each window, in the order in which the images arrived."""
 
+import json
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,7 +81,9 @@ def caption(comparison: Comparison, shift: Shift) -> str:
     """What the figure shows."""
     windows = _windows(comparison, shift)
     size = quantity(max(window.images for window in windows), "image")
-    text = f"Accuracy of ensembles in windows of {size}, in the order of their arrival, without a reset."
+    resets = any(json.loads(entry.variant.settings).get("reset_every") for entry in comparison.combined)
+    unbroken = "" if resets else ", without a reset"
+    text = f"Accuracy of ensembles in windows of {size}, in the order of their arrival{unbroken}."
     if any(decisions(entry, shift) for entry in comparison.combined):
         text += " Triangles on the axis: decisions, listed below."
     if len({window.severity for window in windows}) > 1:

@@ -88,7 +88,9 @@ def resume_or_begin(w: Wishes, source: Stream, settings: Settings) -> Stream:
     kept.check_goes_on(found, source, w.state)
     if "asked" not in found.beside:
         raise ValueError(f"state must be a folder of bacs adapt, {w.state} holds another stream: give it as RUN")
-    for name, there in found.beside["asked"].items():
+    began = dict(found.beside["asked"])
+    began["settings"] = Settings().as_json() | began["settings"]  # older states lack what was not there to be asked for
+    for name, there in began.items():
         if asked[name] != there:
             raise ValueError(f"{name} must be {there!r}, as {w.state} began, got {asked[name]!r}")
     return found

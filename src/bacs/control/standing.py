@@ -1,0 +1,65 @@
+"""What a guarded stream remembers in numbers, and how they change; it is saved with all of them, under these names."""
+
+from dataclasses import dataclass, replace
+
+from bacs.control.candidates import MIXED, WEIGHTS
+
+FIRST = 256
+"""Images that are looked at before weights may move, and again after a change of the world."""
+
+SHARE = 0.15
+"""What looks may cost, as a part of all other passes."""
+
+PASSES_PER_STEP = 3
+"""Of a step that moves weights, counted in forward passes: one forward, one backward of about two."""
+
+GRACE = FIRST * len(WEIGHTS)
+"""Passes of one image that looks may take in advance: those of the first images."""
+
+MEMORY = 8
+"""Batches of mixed classes after which they are taken one by one again."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a stream stands."""
+
+    images: int = 0  # that have come
+    credit: float = float(GRACE)  # passes of one image that looks may take
+    asked: int = 0  # after how many images home was asked a short question last
+    picked: float = 0.0  # share of batch statistics that is best at home
+    few: bool = False  # whether batches hold few classes each
+    mixed: tuple[float, ...] = ()  # of the last batches, how mixed
+    settled: int = 0  # images looked at in this world
+    refused: bool = False  # whether adapted weights were given up in it
+    halved: bool = False  # whether they went half of the way home
+    holds: bool = False  # whether they wait until enough of it was seen
+
+    @property
+    def knows_world(self) -> bool:
+        """Whether enough of the present world was looked at."""
+        return self.settled >= FIRST
+
+
+def begin_world(now: Standing, *, holds: bool) -> Standing:
+    """Nothing is known of a new world; weights that moved in the old one hold still."""
+    return replace(now, settled=0, refused=False, halved=False, holds=holds)
+
+
+def earn(now: Standing, passes: int, images: int) -> Standing:
+    """Looks may take a share of the time of all other passes."""
+    return replace(now, credit=now.credit + SHARE * passes * images)
+
+
+def count_look(now: Standing, images: int) -> Standing:
+    """So many images more were looked at; weights need not wait any longer once these are enough."""
+    settled = now.settled + images
+    return replace(now, settled=settled, holds=now.holds and settled < FIRST)
+
+
+def count_classes(now: Standing, part: float) -> Standing:
+    """How mixed a batch was; lets go of the memory when batches have been of mixed classes for a while."""
+    mixed = (*now.mixed, part)[-MEMORY:]
+    if now.few and len(mixed) == MEMORY and sum(mixed) / MEMORY >= MIXED:
+        return replace(now, few=False, mixed=())
+    return replace(now, mixed=mixed)

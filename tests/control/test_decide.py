@@ -1,0 +1,95 @@
+"""Who answers, as a pure function: each rule by itself, on figures that leave no other rule a say."""
+
+import pytest
+
+from bacs.control.candidates import Picked
+from bacs.control.decide import Choices, Evidence, decide
+from bacs.control.looks import Gain
+from bacs.control.standing import FIRST, MEMORY, Standing, begin_world, count_classes, count_look, earn
+
+KNOWN = Standing(settled=FIRST)
+ADAPTING = Choices(adapts=True, batch_weight=1.0, statistics="source", aside=False, may_adapt=True, guard=True)
+HOME = ADAPTING._replace(adapts=False, batch_weight=0.0)
+SHIFTED = Evidence(Picked(1.0, "shifted"), 0.9, "9.0 of 10", Gain(0.0, 0.01))
+FEW = "few classes at a time (9.0 of 10)"
+LESS = "adapted weights agree less than statistics alone"
+
+
+def told(now, chosen, seen):
+    return [tuple(decision) for decision in decide(now, chosen, seen)]
+
+
+def test_weights_that_agree_as_well_go_on():
+    assert told(KNOWN, ADAPTING, SHIFTED) == []
+
+
+def test_weights_that_agree_less_go_half_of_the_way_once_and_then_all_of_it():
+    worse = SHIFTED._replace(gain=Gain(-0.02, 0.01))
+    reason = f"{LESS} (-0.020 ± 0.010)"
+    assert told(KNOWN, ADAPTING, worse) == [("go halfway", reason)]
+    second = Standing(settled=FIRST, halved=True)
+    assert told(second, ADAPTING, worse) == [("set aside", reason), ("normalise", "shifted")]
+
+
+def test_weights_that_clearly_agree_less_go_all_of_the_way_at_once():
+    worse = SHIFTED._replace(gain=Gain(-0.031, 0.01))
+    assert [decision.what for decision in decide(KNOWN, ADAPTING, worse)] == ["set aside", "normalise"]
+
+
+def test_where_nothing_has_shifted_weights_must_be_better_than_home():
+    clean = SHIFTED._replace(picked=Picked(0.0, "clean"))
+    assert told(KNOWN, ADAPTING, clean) == [("set aside", "clean")]
+    better = clean._replace(gain=Gain(0.02, 0.01))
+    assert told(KNOWN, ADAPTING, better) == []
+
+
+def test_few_classes_end_adapting_and_begin_gathering():
+    few = SHIFTED._replace(part=0.5)
+    assert told(KNOWN, ADAPTING, few) == [("gather", FEW), ("set aside", FEW), ("normalise", "shifted")]
+    gathering = Standing(settled=FIRST, few=True)
+    assert told(gathering, HOME._replace(batch_weight=1.0), few) == []
+    unguarded = HOME._replace(guard=False, batch_weight=1.0)
+    assert told(KNOWN, unguarded, few) == []
+
+
+def test_weights_begin_in_a_shifted_world_of_mixed_classes_that_is_known():
+    begin = [("begin", "shifted; classes are mixed (9.0 of 10): weights move too")]
+    assert told(KNOWN, HOME, SHIFTED) == begin
+    still = [("normalise", "shifted")]
+    assert told(Standing(settled=FIRST - 1), HOME, SHIFTED) == still
+    assert told(Standing(settled=FIRST, refused=True), HOME, SHIFTED) == still
+    assert told(KNOWN, HOME._replace(may_adapt=False), SHIFTED) == still
+    assert told(KNOWN, HOME, SHIFTED._replace(picked=Picked(0.0, "clean"))) == []
+
+
+@pytest.mark.parametrize(("better", "expected"), [(0.0, "take up"), (-0.001, "normalise")])
+def test_weights_set_aside_are_taken_up_when_they_agree_as_well(better, expected):
+    chosen, seen = HOME._replace(aside=True), SHIFTED._replace(gain=Gain(better, 0.01))
+    assert [decision.what for decision in decide(Standing(), chosen, seen)] == [expected]
+
+
+def test_other_averages_than_those_of_training_are_let_go_of():
+    running = HOME._replace(batch_weight=1.0, statistics="running", may_adapt=False)
+    assert told(KNOWN, running, SHIFTED) == [("normalise", "shifted")]
+
+
+def test_a_new_world_is_unknown_until_enough_of_it_was_looked_at():
+    known = Standing(images=900, credit=3.0, settled=FIRST, refused=True, halved=True, picked=0.5)
+    now = begin_world(known, holds=True)
+    assert now == Standing(images=900, credit=3.0, picked=0.5, holds=True)
+    almost = count_look(now, FIRST - 1)
+    assert (almost.holds, almost.knows_world) == (True, False)
+    assert count_look(almost, 1) == Standing(images=900, credit=3.0, picked=0.5, settled=FIRST)
+
+
+def test_looks_earn_fifteen_percent_of_other_passes():
+    assert earn(Standing(credit=0.0), 3, 64).credit == pytest.approx(0.15 * 192)
+
+
+def test_a_memory_is_let_go_of_after_enough_mixed_batches_and_no_sooner():
+    now = Standing(few=True)
+    for _ in range(MEMORY - 1):
+        now = count_classes(now, 0.8)
+    assert now.few
+    assert count_classes(now, 0.8) == Standing()
+    assert count_classes(now, -0.1).few  # 0.6875 in the mean
