@@ -37,17 +37,16 @@ def main() -> None:
         began = time.monotonic()
         known = open_member(file)
         sized = replace(known, preprocessing=replace(known.preprocessing, size=(32, 32)))
-        members.append(
-            short_swag(
-                sized,
-                images,
-                labels,
-                steps=options.steps,
-                learning_rate=options.learning_rate,
-                seed=options.seed,
-                augment=PadCropFlip() if options.augment else Identity(),
-            )
+        made = short_swag(
+            sized,
+            images,
+            labels,
+            steps=options.steps,
+            learning_rate=options.learning_rate,
+            seed=options.seed,
+            augment=PadCropFlip() if options.augment else Identity(),
         )
+        members.append(replace(made, posterior_scale=1.0))  # posterior_weight is beta itself in results/tempered
         print(f"{file.name}: {time.monotonic() - began:.0f} seconds", flush=True)
     bacs.Ensemble(members, class_names=train.classes).save(options.out)
     test = bacs.data.load("cifar10", data_dir=options.data_dir)
