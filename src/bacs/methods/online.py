@@ -1,4 +1,4 @@
-"""`bacs.stream`: the online protocol. One pass; each batch is predicted and adapted to as it arrives."""
+"""The online protocol. One pass; each batch is predicted and adapted to as it arrives."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bacs import agreement, checkpoints, inputs, models
+from bacs import checkpoints, inputs, models
 from bacs.adaptation import loop
 from bacs.adaptation.forward import probabilities
 from bacs.adaptation.loop import Mover, Permit
@@ -18,9 +18,8 @@ from bacs.errors import unknown_name
 from bacs.inputs import PerMember
 from bacs.methods import live
 from bacs.methods.catalogue import METHODS, Method, find
-from bacs.methods.moved import posterior_deviations
-from bacs.methods.observed import Event, Observed, SavedStream
-from bacs.methods.prepare import check_choice, groups_of, mover_for, with_class_mask, working_copy
+from bacs.methods.observed import Event, Observed, SavedStream, observe_step
+from bacs.methods.prepare import check_choice, groups_of, mover_for, working_copy
 from bacs.methods.recent import Recent
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.predictive import Predictive, average
@@ -212,18 +211,8 @@ class Stream:
         """Computes what the last step saw, before anything else becomes of weights and settings."""
         if self._observed is not None or self._rows is None:
             return
-        settings = self.settings
-        assert settings.batch_weight is not None
-        how = {"min_variance": settings.min_variance}
-        self._observed = Observed(
-            self.steps,
-            len(self._rows[0]),
-            *agreement.observe(average(self._rows)),
-            tuple(posterior_deviations(member, self._method.adapts, **how) for member in self._members),
-            settings.batch_weight,
-            settings.learning_rate,
-            settings.posterior_weight,
-        )
+        seen = self._rows, self._members
+        self._observed = observe_step(self.steps, *seen, self._method, self.settings)
 
     def save(self, path: str | Path) -> None:
         """Writes the stream as it stands; `bacs.load` brings it back and it goes on as if never stopped.
@@ -289,49 +278,3 @@ def settled(ensemble: Ensemble, method: Method, given: Settings, probe: list[Ten
         raise ValueError("statistics must not be 'accumulated' for a stream, which has no end: 'running' follows it")
     check_choice(ensemble, method, chosen, probe)
     return chosen
-
-
-def stream(
-    ensemble: Ensemble,
-    method: str | Method = "bacs",
-    *,
-    learning_rate: float = 1e-3,
-    posterior_weight: float = 1e-4,
-    momentum: float = 0.9,
-    optimizer: str = "sgd",
-    posterior_step: str = "proximal",
-    min_variance: float = 1e-12,
-    objective: str | None = None,
-    objective_temperature: float = 1.0,
-    batch_weight: float | None = None,
-    statistics: str = "source",
-    view: str = "mirrored",
-    temperature: float | str | None = None,
-    reset_every: int | None = None,
-    class_mask: Tensor | None = None,
-    seed: int = 0,
-    device: torch.device | str | None = None,
-    compile: bool = False,
-) -> Stream:
-    """A stream that predicts and adapts batch by batch; arguments as in `bacs.adapt`.
-
-    `statistics="running"` suits batches of 1 to 16 images: averages that begin at the source statistics take in a share
-    `batch_weight` of each batch (0.1 if left out). `temperature="agreement"` follows the last 512 images.
-    `reset_every=1000` takes weights, statistics and the optimiser's memory back to the start after every 1000 steps.
-    """
-    settings = Settings(
-        learning_rate=learning_rate,
-        posterior_weight=posterior_weight,
-        momentum=momentum,
-        optimizer=optimizer,
-        posterior_step=posterior_step,
-        min_variance=min_variance,
-        objective=objective,
-        objective_temperature=objective_temperature,
-        batch_weight=batch_weight,
-        statistics=statistics,
-        view=view,
-        temperature=temperature,
-        reset_every=reset_every,
-    )
-    return Stream(with_class_mask(ensemble, class_mask), method, settings, device, compile, seed)
