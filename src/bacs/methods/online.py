@@ -107,11 +107,11 @@ class Stream:
     def _follow(self, method: str | Method, given: Settings) -> None:
         """Goes on by this method and these settings; raises before any change."""
         name, row = find(method)
-        chosen = settled(self.source, row, given, self._probe)
+        chosen = complete_settings(self.source, row, given, self._probe)
         if not self._movers or not live.adjust(self._movers, row, self._method, chosen, self.settings):
             movers = []
             for index, (own, member) in enumerate(zip(self._members, self.source.members, strict=True)):
-                live.free(own.model, member.model)
+                live.unfreeze(own.model, member.model)
                 how = {"compiled": self.compiled, "seed": self.seed}
                 mover = mover_for(own, row, chosen, self.source.class_mask, **how)
                 if self._movers:
@@ -135,9 +135,9 @@ class Stream:
     def step_members(self, batch: Any) -> list[Tensor]:
         """As `step`, with the float64 probabilities of each member apart."""
         with self._turn:
-            return self._keep(self._answer(self._opened(batch)))
+            return self._keep(self._answer(self._open_batch(batch)))
 
-    def _opened(self, batch: Any) -> list[Tensor]:
+    def _open_batch(self, batch: Any) -> list[Tensor]:
         """The members' images of a batch, checked; the first ones also against the choices."""
         views = inputs.views_of(batch, len(self._movers))
         # What members share is one tensor, so that whoever keeps images can tell, and keeps and saves them once.
@@ -271,7 +271,9 @@ class Stream:
             self._observed = None if seen is None else Observed(**seen | {"moved": tuple(seen["moved"])})
 
 
-def settled(ensemble: Ensemble, method: Method, given: Settings, probe: list[Tensor] | None = None) -> Settings:
+def complete_settings(
+    ensemble: Ensemble, method: Method, given: Settings, probe: list[Tensor] | None = None
+) -> Settings:
     """The settings of a stream with nothing left open; raises for what a stream cannot do."""
     chosen = given.of(method)
     if chosen.statistics == "accumulated":
