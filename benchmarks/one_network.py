@@ -22,7 +22,7 @@ from bacs.control import probe
 from bacs.control.candidates import WEIGHTS, pick
 from bacs.corruptions import corrupt
 from bacs.files import write as write_whole
-from bacs.methods.prepare import copied
+from bacs.methods.prepare import copy_member
 from bacs.posteriors import KINDS, kind_of
 
 RECORD = ROOT / "results" / "auto" / "one-network.json"
@@ -56,7 +56,7 @@ def pictures(test, shift: str, classes: tuple[int, ...]) -> tuple[np.ndarray, np
 
 def drawn(member: bacs.Member, seed: int) -> bacs.Member:
     """The member at weights drawn from its posterior."""
-    own = copied(member, None)
+    own = copy_member(member, None)
     sample = KINDS[kind_of(member.posterior)].module.sample(member.posterior, torch.Generator().manual_seed(seed))
     with torch.no_grad():
         for name, p in own.model.named_parameters():

@@ -162,11 +162,11 @@ def test_paths_and_pictures_are_pointed_to_who_reads_them(ensemble, tmp_path):
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        (torch.arange(39) % 5, ValueError, "labels must be one an image: 40 images, got 39 labels"),
+        (torch.arange(39) % 5, ValueError, "labels must be one per image: 40 images, got 39 labels"),
         (torch.arange(40), ValueError, r"labels must be 0..4, got 0..39"),
-        (torch.zeros(40), ValueError, "labels must be class numbers, one an image, got float32"),
-        (torch.zeros(40, 5, dtype=torch.int64), ValueError, r"one an image, got int64 of shape \[40, 5\]"),
-        (None, TypeError, "labels must be class numbers, one an image, got NoneType"),
+        (torch.zeros(40), ValueError, "labels must be class numbers, one per image, got float32"),
+        (torch.zeros(40, 5, dtype=torch.int64), ValueError, r"one per image, got int64 of shape \[40, 5\]"),
+        (None, TypeError, "labels must be class numbers, one per image, got NoneType"),
     ],
 )
 def test_wrong_labels_are_said_before_any_work(ensemble, images, monkeypatch, labels, error, message):

@@ -124,13 +124,13 @@ def compose(objective: str | Objective, *, temperature: float = 1.0) -> Callable
     """
     parts = [(weight * temperature, function, looks_at(function)) for weight, function in terms(objective)]
 
-    def tempered(logits: Tensor) -> Tensor:
+    def temper(logits: Tensor) -> Tensor:
         return logits if temperature == 1 else logits / temperature
 
     def value(seen: Seen) -> Tensor:
         total: Tensor | None = None
         for scale, function, names in parts:
-            part = function(tempered(seen.logits), **{name: tempered(getattr(seen, name)) for name in names})
+            part = function(temper(seen.logits), **{name: temper(getattr(seen, name)) for name in names})
             part = part if scale == 1 else scale * part
             total = part if total is None else total + part
         assert total is not None

@@ -155,13 +155,14 @@ def test_wherever_it_ends_the_same_command_goes_on_to_the_same_end(place, adapt,
     assert stream_of() == stream_of("whole")
 
 
-def test_kills_lose_no_row_and_write_none_twice(tmp_path):
+@pytest.mark.parametrize("what", ["online", "follow"])
+def test_kills_lose_no_row_and_write_none_twice(tmp_path, what):
     """In small; `python benchmarks/kill_streams.py online --kills 20` does it at length."""
-    command = [sys.executable, str(KILLS), "online", "--kills", "3", "--images", "300", "--save-every", "3"]
+    command = [sys.executable, str(KILLS), what, "--kills", "3", "--images", "320", "--save-every", "3"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run([*command, "--out", tmp_path / "kill.json"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads((tmp_path / "kill.json").read_text())["online"]
+    found = json.loads((tmp_path / "kill.json").read_text())[what]
     assert len(found["kills"]) == 3
     assert found["equal"]
 

@@ -10,7 +10,7 @@ import torch
 import bacs
 from bacs.control import candidates, probe, steps
 from bacs.control.auto import part_of_the_way
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.posteriors import flat
 from blobs import blobs, shifted
 from small import small_member
@@ -26,7 +26,7 @@ def moved(member):
 
 
 def seen_of(*rows, classes=4):
-    return Seen(torch.tensor(rows), classes, 0.5)
+    return Votes(torch.tensor(rows), classes, 0.5)
 
 
 VARIED = seen_of([0, 1, 2, 3], [0, 1, 2, 3])  # four classes, in full agreement
@@ -63,8 +63,8 @@ def test_pictures_are_mirrored_left_to_right_in_either_layout():
 
 def test_classes_are_counted_under_the_chosen_share_but_never_under_less_than_the_anchor():
     found = {0.0: NARROW, 0.25: VARIED, 1.0: SPLIT}
-    assert candidates.counted_at(found, 0.0) is VARIED
-    assert candidates.counted_at(found, 1.0) is SPLIT
+    assert candidates.basis_of_count(found, 0.0) is VARIED
+    assert candidates.basis_of_count(found, 1.0) is SPLIT
 
 
 def test_masked_classes_are_not_possible(ensemble):

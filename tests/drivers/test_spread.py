@@ -75,7 +75,7 @@ def test_shards_end_where_batches_end(monkeypatch, batch_size):
 def test_every_row_is_predicted_once(ensemble, views, monkeypatch):
     monkeypatch.setattr(spread, "SHARD", 16)
     jobs = []
-    monkeypatch.setattr(spread, "do", lambda job, do=spread.do: jobs.append(job) or do(job))
+    monkeypatch.setattr(spread, "run_job", lambda job, run=spread.run_job: jobs.append(job) or run(job))
     spread.compare(HERE, ensemble, views, "bn", Settings(), batch_size=8)
     shards = [job.positions for job in jobs if isinstance(job, spread.Shard)]
     assert len(shards) == 6

@@ -323,7 +323,7 @@ class TestModelsOfEveryKind:
     def test_one_image_works_where_it_has_pixels_to_average_and_says_why_not_where_not(self, ensemble, images):
         assert bacs.stream(ensemble, "tent").step(images[:1]).shape == (1, 5)
         model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 3))
-        with pytest.raises(ValueError, match="batch statistics need more than one value a channel"):
+        with pytest.raises(ValueError, match="batch statistics need more than one value per channel"):
             bacs.stream(flat_ensemble(model), "tent").step(torch.randn(1, 6))
 
     def test_an_output_object_with_logits(self, images):

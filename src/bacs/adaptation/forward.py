@@ -36,16 +36,16 @@ def forward(model: nn.Module, inputs: Tensor, class_mask: Tensor | None = None, 
     try:
         logits = logits_of(_compiled_call()(model, inputs) if compiled else model(inputs))
     except (RuntimeError, ValueError, IndexError) as error:
-        raise _explained(error, model, inputs) from error
+        raise _explain(error, model, inputs) from error
     if not torch.isfinite(logits).all():
         raise DivergenceError(
             f"{type(model).__name__} gave NaN or infinite logits for finite inputs; its weights have diverged "
             "(a smaller learning_rate helps)"
         )
-    return restricted(logits, class_mask)
+    return restrict(logits, class_mask)
 
 
-def restricted(logits: Tensor, class_mask: Tensor | None) -> Tensor:
+def restrict(logits: Tensor, class_mask: Tensor | None) -> Tensor:
     """The columns of the classes of the mask."""
     return logits if class_mask is None else logits[:, class_mask.to(logits.device)]
 
@@ -76,14 +76,14 @@ def try_out(model: nn.Module, inputs: Tensor) -> Tensor:
     return logits
 
 
-def _explained(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
+def _explain(error: Exception, model: nn.Module, inputs: Tensor) -> Exception:
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
         cause = " ".join(str(error).split("\n\n")[0].split())
         return RuntimeError(f"torch.compile failed on {type(model).__name__}: {cause} (compile=False does without)")
     if "more than 1 value per channel" in reason:
         return ValueError(
-            f"batch statistics need more than one value a channel, got inputs of shape {list(inputs.shape)}; "
+            f"batch statistics need more than one value per channel, got inputs of shape {list(inputs.shape)}; "
             "use a larger batch, a batch_weight below 1, or method='vanilla'"
         )
     if "out of memory" in reason.lower() or "not enough memory" in reason.lower():

@@ -41,7 +41,7 @@ def pass_through(
     assert cell.world is not None
     batch_size = cell.settings["batch_size"]
     # A job that outlives its killed sweep for a moment may still be writing.
-    with kept.owned(folder, wait=True):
+    with kept.own_folder(folder, wait=True):
         running, tally = begin_or_resume(cell, ensemble, folder, about, **options)
         clock.go_on(running.beside.get("seconds", {}))
         on_batch(tally.images * len(ensemble))

@@ -15,7 +15,7 @@ from bacs.data.corrupted import PUBLISHED_COPIES
 from bacs.data.shifts import CORRUPTIBLE
 from bacs.errors import RecipeError, did_you_mean
 from bacs.methods.catalogue import METHODS, PROTOCOLS
-from bacs.methods.settings import OF_STREAMS, used
+from bacs.methods.settings import OF_STREAMS, settings_used
 from bacs.toml import check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 
@@ -215,7 +215,7 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
 def settle(method: str, given: dict[str, Any], *, protocol: str) -> dict[str, Any]:
     """The settings that a method uses under a protocol; raises for a value that adaptation would refuse."""
     try:
-        settings = used(METHODS[method], given)
+        settings = settings_used(METHODS[method], given)
     except ValueError as error:
         raise RecipeError(str(error)) from error
     if settings["batch_size"] < 1:

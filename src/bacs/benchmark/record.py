@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from bacs.errors import RunError
 from bacs.files import is_sealed
 from bacs.methods.catalogue import METHODS
-from bacs.methods.settings import used
+from bacs.methods.settings import settings_used
 from bacs.schema import Count, mismatch
 
 FORMAT = 2  # since a record has a checksum of its own
@@ -72,4 +72,4 @@ def check_record(file: Path, record: Any) -> None:
     if (wrong := mismatch(known, Record, "")) is not None:
         raise ValueError(wrong)
     if record["method"] in METHODS:
-        used(METHODS[record["method"]], record["settings"])
+        settings_used(METHODS[record["method"]], record["settings"])

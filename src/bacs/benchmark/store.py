@@ -22,7 +22,7 @@ from bacs.benchmark.record import FORMAT, READABLE, check_record
 from bacs.errors import RunError
 from bacs.files import is_sealed, read_json, seal
 from bacs.methods.catalogue import METHODS
-from bacs.methods.settings import used
+from bacs.methods.settings import settings_used
 from bacs.schema import Count, mismatch
 
 MANIFEST = "sweep.json"
@@ -139,7 +139,8 @@ def check(out: Path, about: Mapping[str, Any], cells: Sequence[Cell], *, varied:
         row = record["method"], "" if varied else record["id"].removeprefix(plain.id).removeprefix("--")
         if row not in planned:
             continue
-        there = used(METHODS[record["method"]], record["settings"])  # an older record says less, and means the defaults
+        # An older record says less, and means the defaults.
+        there = settings_used(METHODS[record["method"]], record["settings"])
         for name, value in planned[row].items():
             if name not in varied:
                 _compare(out, f"{name} of {record['method']}", there.get(name), value)

@@ -7,7 +7,7 @@ from typing import Any
 from bacs import toml
 from bacs.cli.adapt import Wishes
 from bacs.cli.runs import check_save, method_for
-from bacs.control.auto import check_taken
+from bacs.control.auto import check_auto_arguments
 from bacs.engine.place import check_threads
 from bacs.ensemble import Ensemble
 from bacs.errors import RecipeError
@@ -134,7 +134,7 @@ def check_chosen(method: str, settings: Settings) -> None:
     """Raises if something is given that `auto` chooses."""
     if METHODS[method].chooses:
         plain = Settings().as_json()
-        check_taken({name: value for name, value in settings.as_json().items() if value != plain[name]})
+        check_auto_arguments({name: value for name, value in settings.as_json().items() if value != plain[name]})
 
 
 def check_abstaining(coverage: float | None, accuracy: float | None, *, honest: bool) -> None:

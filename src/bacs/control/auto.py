@@ -13,22 +13,23 @@ from bacs.control.candidates import ANCHOR
 from bacs.control.choose import PROBE, Choice, choose
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
-from bacs.methods.prepare import copied, with_class_mask
+from bacs.methods.prepare import copy_member, with_class_mask
 from bacs.methods.settings import NAMES
 from bacs.predictive import average
 
-TAKEN = ("epochs", "batch_size", "class_mask", "seed", "device", "compile", "on_batch")
+OPEN = ("epochs", "batch_size", "class_mask", "seed", "device", "compile", "on_batch")
 """Arguments of `bacs.adapt` that leave something to choose."""
 
 BACK = (1.0, 0.5)
 """Parts of the way from home that are asked for, one after the other, before all of it is taken back."""
 
 
-def check_taken(arguments: dict[str, Any], taken: tuple[str, ...] = TAKEN) -> None:
+def check_auto_arguments(arguments: dict[str, Any], open_ones: tuple[str, ...] = OPEN) -> None:
+    """Raises for an argument that `auto` chooses by itself, and for one that nobody knows."""
     for name in arguments:
-        if name not in (*TAKEN, *taken, *NAMES):
-            raise TypeError(f"got an unexpected keyword argument {name!r}; method 'auto' takes {', '.join(taken)}")
-        if name not in taken:
+        if name not in (*OPEN, *open_ones, *NAMES):
+            raise TypeError(f"got an unexpected keyword argument {name!r}; method 'auto' takes {', '.join(open_ones)}")
+        if name not in open_ones:
             raise ValueError(f"{name} must be left out with method 'auto', which chooses it: other methods take it")
 
 
@@ -40,7 +41,7 @@ def adapt_by_choice(
     `adapt` stands in for `methods.adapt` where passes over all images are made elsewhere; what looks at a probe alone
     is done here.
     """
-    check_taken(given)
+    check_auto_arguments(given)
     arguments: dict[str, Any] = {"epochs": 1, "batch_size": 64, "seed": 0} | given
     how = {"batch_size": arguments["batch_size"], "seed": arguments["seed"]}
     source = with_class_mask(ensemble, arguments.get("class_mask"))
@@ -49,20 +50,20 @@ def adapt_by_choice(
     result, reasons = still, choice.reasons
     if choice.adapts:
         adapted = adapt(source, images, **arguments | choice.arguments)
-        result, reason = check(still, adapted, images, choice, **how)
+        result, reason = keep_what_helped(still, adapted, images, choice, **how)
         reasons = *reasons, reason
     elif "on_batch" in given:  # who counts on these passes need not wait for them
         given["on_batch"](round(arguments["epochs"] * inputs.count(images) * len(source)))
     about: dict[str, Any] = {"method": "auto", "reasons": list(reasons), "batch_weight": result.statistics.batch_weight}
     about |= {"candidates": [vars(row) for row in choice.candidates]}
     if len(result) > 1 and choice.candidates:
-        guess, warmth = confident_as_right(result, images, **how)
+        guess, warmth = estimate_and_temperature(result, images, **how)
         result = replace(result, temperature=warmth)
         about |= {"estimate": guess._asdict(), "temperature": warmth}
     return replace(result, adaptation=dict(result.adaptation or {}) | about)
 
 
-def check(
+def keep_what_helped(
     still: Ensemble, adapted: Ensemble, images: Images, choice: Choice, *, batch_size: int, seed: int
 ) -> tuple[Ensemble, str]:
     """As much of the adapted weights as agrees better than statistics alone do: all of the way, half of it, or none."""
@@ -84,7 +85,7 @@ def check(
 @torch.no_grad()
 def part_of_the_way(home: Ensemble, adapted: Ensemble, part: float) -> Ensemble:
     """Weights (1 - part) home + part adapted."""
-    members = [copied(member, None) for member in adapted.members]
+    members = [copy_member(member, None) for member in adapted.members]
     for member, start in zip(members, home.members, strict=True):
         for own, theirs in zip(member.model.parameters(), start.model.parameters(), strict=True):
             if not torch.equal(own, theirs):  # a constant may be expanded, which cannot be written to
@@ -92,7 +93,7 @@ def part_of_the_way(home: Ensemble, adapted: Ensemble, part: float) -> Ensemble:
     return replace(adapted, members=members)
 
 
-def confident_as_right(result: Ensemble, images: Images, *, batch_size: int, seed: int) -> tuple[Estimate, float]:
+def estimate_and_temperature(result: Ensemble, images: Images, *, batch_size: int, seed: int) -> tuple[Estimate, float]:
     """The estimated accuracy, and the temperature at which mean confidence equals that of the ensemble."""
     sampled = inputs.sample(images, PROBE, seed=seed)
     rows = replace(result, temperature=1.0).predict_members(sampled, batch_size=batch_size, seed=seed)

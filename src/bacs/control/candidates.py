@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.ensemble import Ensemble
 from bacs.inputs import Images
 from bacs.parameters import batch_norm_layers
@@ -46,17 +46,19 @@ def nothing_to_try(ensemble: Ensemble) -> str | None:
     return None
 
 
-def try_weights(ensemble: Ensemble, images: Images, *, batch_size: int, seed: int, mirrored: bool) -> dict[float, Seen]:
+def try_weights(
+    ensemble: Ensemble, images: Images, *, batch_size: int, seed: int, mirrored: bool
+) -> dict[float, Votes]:
     """What the ensemble shows of itself under every share."""
     how = {"batch_size": batch_size, "seed": seed, "mirrored": mirrored}
     return {r: probing.look(replace(ensemble, statistics=Statistics(r)), images, **how) for r in WEIGHTS}
 
 
-def near_copies(found: Mapping[float, Seen]) -> bool:
+def are_near_copies(found: Mapping[float, Votes]) -> bool:
     return all(seen.agreement > probing.NEAR_COPIES for seen in found.values())
 
 
-def candidates_of(found: Mapping[float, Seen]) -> tuple[Candidate, ...]:
+def candidates_of(found: Mapping[float, Votes]) -> tuple[Candidate, ...]:
     """The figures of every share, as a table has them."""
     anchor = found[ANCHOR]
     return tuple(
@@ -72,7 +74,7 @@ def candidates_of(found: Mapping[float, Seen]) -> tuple[Candidate, ...]:
     )
 
 
-def pick(found: Mapping[float, Seen], *, mirrored: bool) -> Picked:
+def pick(found: Mapping[float, Votes], *, mirrored: bool) -> Picked:
     """The share with the best score; source statistics unless it is better by more than a standard error."""
     anchor, source = found[ANCHOR], found[0.0]
     weight, best = max(found.items(), key=lambda item: probing.score(item[1], anchor))
@@ -97,11 +99,11 @@ def possible_classes(ensemble: Ensemble, classes: int) -> int:
     return classes if ensemble.class_mask is None else int(ensemble.class_mask.sum())
 
 
-def counted_at(found: Mapping[float, Seen], batch_weight: float) -> Seen:
+def basis_of_count(found: Mapping[float, Votes], batch_weight: float) -> Votes:
     """Where classes are counted: under the chosen share, but not under less than the anchor."""
     return found[max(ANCHOR, batch_weight)]
 
 
-def part_of_even(seen: Seen, possible: int) -> float:
+def part_of_even(seen: Votes, possible: int) -> float:
     """The counted classes, as a part of what equally frequent ones would give."""
-    return seen.counted_classes / probing.even(seen.labels.shape[1], possible)
+    return seen.counted_classes / probing.count_if_even(seen.labels.shape[1], possible)

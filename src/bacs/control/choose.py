@@ -13,7 +13,7 @@ from bacs import inputs
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
 from bacs.control.candidates import Candidate
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.control.steps import ENOUGH, arguments_for
 from bacs.ensemble import Ensemble, check_ensemble
 from bacs.inputs import Images
@@ -34,7 +34,7 @@ class Choice:
     reasons: tuple[str, ...]
     images: int  # of the probe
     mirrored: bool  # whether views were asked instead of members
-    seen: dict[float, Seen] = field(default_factory=dict, repr=False, compare=False)
+    seen: dict[float, Votes] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         head = "batch weight  agreement  collapse  score  counted classes  confidence"
@@ -71,22 +71,24 @@ def choose(
     count = inputs.count(sampled)
     missing = trying.nothing_to_try(ensemble)
     if missing is not None:
-        return _leave(missing, count)
+        return _change_nothing(missing, count)
     if count < 2:
-        return _leave("one image says nothing about a shift: the ensemble predicts it as it is", count)
+        return _change_nothing("one image says nothing about a shift: the ensemble predicts it as it is", count)
     if mirrored and not probing.can_be_mirrored(sampled):
-        return _leave("a single network of rows or tokens has nobody to agree with", count)
+        return _change_nothing("a single network of rows or tokens has nobody to agree with", count)
     how = {"batch_size": batch_size, "seed": seed}
     found = trying.try_weights(ensemble, sampled, **how, mirrored=mirrored)
-    if not mirrored and trying.near_copies(found):
+    if not mirrored and trying.are_near_copies(found):
         if not probing.can_be_mirrored(sampled):
-            return _leave("members are near copies of each other, so that their agreement tells nothing", count)
+            return _change_nothing(
+                "members are near copies of each other, so that their agreement tells nothing", count
+            )
         mirrored = True
         found = trying.try_weights(ensemble, sampled, **how, mirrored=True)
     weight, reason = trying.pick(found, mirrored=mirrored)
     total = inputs.count(images)
     steps = max(1, round(epochs * total / batch_size))
-    adapts, why = _weights(ensemble, trying.counted_at(found, weight), weight, total)
+    adapts, why = _decide_on_weights(ensemble, trying.basis_of_count(found, weight), weight, total)
     return Choice(
         weight,
         adapts,
@@ -99,11 +101,11 @@ def choose(
     )
 
 
-def _leave(reason: str, count: int) -> Choice:
+def _change_nothing(reason: str, count: int) -> Choice:
     return Choice(0.0, False, {}, (), (reason,), count, False)
 
 
-def _weights(ensemble: Ensemble, seen: Seen, batch_weight: float, total: int) -> tuple[bool, str]:
+def _decide_on_weights(ensemble: Ensemble, seen: Votes, batch_weight: float, total: int) -> tuple[bool, str]:
     """Whether weights are adapted, and why."""
     possible = trying.possible_classes(ensemble, seen.classes)
     counted = f"{seen.counted_classes:.1f} of {possible}"

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bacs.adaptation.forward import forward, logits_of, probabilities, restricted
+from bacs.adaptation.forward import forward, logits_of, probabilities, restrict
 from bacs.adaptation.loop import Mover
 from bacs.adaptation.statistics import Mixtures, mixtures_of, normalising_by, reference_of
 from bacs.control import probe as probing
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.ensemble import Member
 from bacs.predictive import average
 from bacs.threads import Threads
@@ -82,7 +82,7 @@ class Gathered:
         views = [view[-DRAW:] for view in self.views]
         return views if len(views) == members else views * members
 
-    def settle(self, movers: Sequence[Mover], images: Sequence[Tensor], threads: Threads) -> None:
+    def normalise_as(self, movers: Sequence[Mover], images: Sequence[Tensor], threads: Threads) -> None:
         """From now on members normalise as they would these images."""
         share = movers[0].statistics.batch_weight
         if share == 0:
@@ -108,7 +108,7 @@ class Gathered:
         drawn: Sequence[Tensor],
         class_mask: Tensor | None,
         threads: Threads,
-    ) -> tuple[Seen, Seen]:
+    ) -> tuple[Votes, Votes]:
         """What members say of the last images and of drawn ones, by this share of the drawn ones' statistics."""
         recent = self.recent(len(members))
 
@@ -119,10 +119,10 @@ class Gathered:
             if len(members) == 1:  # and so has nobody else to agree with
                 asked.append(probing.mirror(recent[0]))
             rows = [rows_by(member, mixtures, images, class_mask) for images in asked]
-            return [*rows, probabilities(restricted(logits_of(said), class_mask), class_mask).cpu()]
+            return [*rows, probabilities(restrict(logits_of(said), class_mask), class_mask).cpu()]
 
         rows = threads.map(rows_of, range(len(members)))
-        views = [probing.seen_in(average(list(view))) for view in zip(*rows, strict=True)]
+        views = [probing.votes_in(average(list(view))) for view in zip(*rows, strict=True)]
         last = views[0]._replace(labels=torch.cat([view.labels for view in views[:-1]]))
         return last, views[-1]
 

@@ -25,7 +25,7 @@ from bacs.control.aside import Aside, copy_weights, put_weights
 from bacs.control.decide import Choices, Decision, decide
 from bacs.control.gather import SMALL
 from bacs.control.looks import Look
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.control.questions import can_look, look_at_batch, look_at_memory
 from bacs.control.saved import SavedGuardedStream
 from bacs.control.signals import signals_of
@@ -36,7 +36,7 @@ from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember
 from bacs.methods.catalogue import Method, find
 from bacs.methods.online import Stream
-from bacs.methods.prepare import copied
+from bacs.methods.prepare import copy_member
 from bacs.methods.settings import Settings, check_guarded
 from bacs.predictive import average
 
@@ -84,7 +84,7 @@ class GuardedStream(Stream):
 
     def step_members(self, batch: Any) -> list[Tensor]:
         with self._turn:
-            images, now = self._opened(batch), self._watch.now
+            images, now = self._open_batch(batch), self._watch.now
             self._watch.update(images=now.images + len(images[0]))
             if not can_look(self.source, images):
                 return self._keep(self._answer(images))
@@ -101,9 +101,9 @@ class GuardedStream(Stream):
         if not surprised and not self._is_due(images, rows, images):
             return rows
 
-        def ask() -> Seen:
+        def ask() -> Votes:
             if self.adapts and len(rows) > 1:  # which have said it already
-                return probing.seen_in(average(rows))
+                return probing.votes_in(average(rows))
             own = Ensemble(self.members, class_mask=self.source.class_mask, statistics=Statistics(self._share()))
             mirrored = len(rows) == 1
             return probing.look(own, PerMember(images), batch_size=len(images[0]), seed=self.seed, mirrored=mirrored)
@@ -119,7 +119,7 @@ class GuardedStream(Stream):
         if surprised:
             gathered.forget()
         p = average(rows).probabilities
-        seen = Seen(p.argmax(dim=1)[None], p.shape[1], 0.0)
+        seen = Votes(p.argmax(dim=1)[None], p.shape[1], 0.0)
         gathered.add(images, seen.labels[0])
         self._watch.earn(1, len(images[0]))
         if (drawn := gathered.draw(len(self._movers))) is not None:
@@ -140,7 +140,7 @@ class GuardedStream(Stream):
             away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, mask, self._threads)[0])
             look = look_at_memory(self._watch.now.images, self._at_home(), away, gathered, drawn, self._threads)
             changed = self._decide(look, free=surprised)
-        gathered.settle(self._movers, drawn, self._threads)
+        gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
 
     def _permits(self, logits: list[Tensor], images: list[Tensor]) -> bool:
@@ -210,7 +210,7 @@ class GuardedStream(Stream):
         else:
             self.change("bn", batch_weight=watch.now.picked, statistics="source", reason=reason)
 
-    def _away(self, ask: Callable[[], Seen]) -> Seen | None:
+    def _away(self, ask: Callable[[], Votes]) -> Votes | None:
         """What adapted weights say, whether they answer at present or are set aside."""
         if self.adapts:
             return ask()
@@ -235,7 +235,7 @@ class GuardedStream(Stream):
         if self._home is None:
             members = self.source.members
             if self.device is not None:
-                members = [copied(member, self.device) for member in members]
+                members = [copy_member(member, self.device) for member in members]
             self._home = Ensemble(members, class_mask=self.source.class_mask)
         return self._home
 

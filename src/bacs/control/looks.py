@@ -8,16 +8,16 @@ from torch import Tensor
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
 from bacs.control.candidates import ANCHOR
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 
 
 class Look(NamedTuple):
     """What is said of one batch."""
 
     image: int  # how many had come when it was asked
-    home: dict[float, Seen]  # by the ensemble as it came, under every share of batch statistics
-    away: Seen | None  # by adapted weights, whether they answer at present or are set aside
-    drawn: dict[float, Seen] | None = (
+    home: dict[float, Votes]  # by the ensemble as it came, under every share of batch statistics
+    away: Votes | None  # by adapted weights, whether they answer at present or are set aside
+    drawn: dict[float, Votes] | None = (
         None  # by the ensemble as it came, of what is stepped on, if that is not the batch
     )
 
@@ -57,16 +57,16 @@ class Looks:
         """Forgets what adapted weights said: they are others now."""
         self.all = [look._replace(away=None) for look in self.all]
 
-    def home(self) -> dict[float, Seen]:
+    def home(self) -> dict[float, Votes]:
         """All looks together, by share."""
-        return joined(self.all)
+        return join_home(self.all)
 
     def gain_of_away(self, batch_weight: float) -> Gain | None:
         """How much better adapted weights score than home under this share, on the batches that both were asked of."""
         both = [look for look in self.all if look.away is not None]
         if not both:
             return None
-        home = joined(both)
+        home = join_home(both)
         away = probing.join([look.away for look in both if look.away is not None])
         return Gain(*probing.gain(away, home[ANCHOR], home[batch_weight]))
 
@@ -75,7 +75,7 @@ class Looks:
 
         Of each batch by itself, for a window of many may be of sorted ones.
         """
-        batches = [trying.counted_at(look.drawn or look.home, batch_weight) for look in self.all]
+        batches = [trying.basis_of_count(look.drawn or look.home, batch_weight) for look in self.all]
         parts = [trying.part_of_even(seen, possible) for seen in batches]
         return sum(parts) / len(parts), sum(seen.counted_classes for seen in batches) / len(batches)
 
@@ -97,19 +97,19 @@ class Looks:
         self.all, self.classes = [], about["classes"]
         for i, (image, shares) in enumerate(zip(about["when"], about["shares"], strict=True)):
             numbers = about["confidences"][i].items()
-            seen = {key: Seen(group[f"looks/{i}/{key}"], about["classes"], value) for key, value in numbers}
+            seen = {key: Votes(group[f"looks/{i}/{key}"], about["classes"], value) for key, value in numbers}
             home = {r: seen[f"home-{r}"] for r in shares}
             drawn = {r: seen[f"drawn-{r}"] for r in shares} if f"drawn-{ANCHOR}" in seen else None
             self.all.append(Look(image, home, seen.get("away"), drawn))
 
 
-def _flat(look: Look) -> list[tuple[str, Seen]]:
+def _flat(look: Look) -> list[tuple[str, Votes]]:
     """All that a look holds, by name."""
     parts = [(f"home-{r}", seen) for r, seen in look.home.items()]
     parts += [(f"drawn-{r}", seen) for r, seen in (look.drawn or {}).items()]
     return parts + ([] if look.away is None else [("away", look.away)])
 
 
-def joined(looks: Sequence[Look]) -> dict[float, Seen]:
+def join_home(looks: Sequence[Look]) -> dict[float, Votes]:
     """What home says of the batches of several looks, together."""
     return {r: probing.join([look.home[r] for look in looks]) for r in looks[0].home}

@@ -33,7 +33,7 @@ NEAR_COPIES = 0.998
 """Members that agree more often than this on every candidate are near copies: their agreement tells nothing."""
 
 
-class Seen(NamedTuple):
+class Votes(NamedTuple):
     """The labels of those who are asked whether they agree: members, or a network and its view of mirrored pictures."""
 
     labels: Int64[Tensor, "voters images"]
@@ -58,28 +58,28 @@ class Seen(NamedTuple):
         return math.exp(float(torch.special.entr(self.shares).sum()))
 
 
-def seen_in(predictive: Predictive) -> Seen:
+def votes_in(predictive: Predictive) -> Votes:
     """What members show of themselves in predictions that were made already."""
     p = predictive.probabilities
-    return Seen(predictive.labels, p.shape[1], float(p.max(dim=1).values.mean()))
+    return Votes(predictive.labels, p.shape[1], float(p.max(dim=1).values.mean()))
 
 
-def look(ensemble: Ensemble, probe: Images, *, batch_size: int, seed: int, mirrored: bool) -> Seen:
+def look(ensemble: Ensemble, probe: Images, *, batch_size: int, seed: int, mirrored: bool) -> Votes:
     """What the ensemble shows on the probe; `mirrored` asks its first member twice, also of mirror images."""
     options = {"batch_size": batch_size, "seed": seed}
     if not mirrored:
-        return seen_in(ensemble.predictive(probe, **options))
+        return votes_in(ensemble.predictive(probe, **options))
     alone = replace(ensemble, members=ensemble.members[:1])
     own = probe[0] if isinstance(probe, PerMember) else probe
     seen, other = alone.predictive(own, **options), alone.predictive(mirror(own), **options)
-    return seen_in(seen)._replace(labels=torch.cat([seen.labels, other.labels]))
+    return votes_in(seen)._replace(labels=torch.cat([seen.labels, other.labels]))
 
 
-def join(parts: Sequence[Seen]) -> Seen:
+def join(parts: Sequence[Votes]) -> Votes:
     """What was seen of several batches, together."""
     counts = [part.labels.shape[1] for part in parts]
     confidence = sum(part.confidence * count for part, count in zip(parts, counts, strict=True)) / sum(counts)
-    return Seen(torch.cat([part.labels for part in parts], dim=1), parts[0].classes, confidence)
+    return Votes(torch.cat([part.labels for part in parts], dim=1), parts[0].classes, confidence)
 
 
 def mirror(probe: Images) -> Tensor:
@@ -94,17 +94,17 @@ def can_be_mirrored(probe: Images) -> bool:
     return batch.ndim == 4 and (batch.is_floating_point() or batch.dtype == torch.uint8)
 
 
-def collapse(seen: Seen, anchor: Seen) -> float:
+def collapse(seen: Votes, anchor: Votes) -> float:
     """max(0, log( counted classes of the anchor / counted classes )), in nats: what is lost, and never what is won."""
     return max(0.0, math.log(anchor.counted_classes / seen.counted_classes))
 
 
-def score(seen: Seen, anchor: Seen) -> float:
+def score(seen: Votes, anchor: Votes) -> float:
     """Agreement less PENALTY times collapse."""
     return seen.agreement - PENALTY * collapse(seen, anchor)
 
 
-def gain(seen: Seen, anchor: Seen, over: Seen) -> tuple[float, float]:
+def gain(seen: Votes, anchor: Votes, over: Votes) -> tuple[float, float]:
     """How much better one scores than another, and the standard error of that over images."""
     differences = seen.agreement_per_image - over.agreement_per_image
     count = len(differences)
@@ -113,13 +113,13 @@ def gain(seen: Seen, anchor: Seen, over: Seen) -> tuple[float, float]:
 
 
 @cache
-def even(images: int, classes: int) -> float:
+def count_if_even(images: int, classes: int) -> float:
     """The counted classes of so many images if all classes were equally frequent: fewer than there are, as draws vary.
 
     The mean over 32 seeded draws.
 
-    >>> round(even(64, 10), 1), round(even(512, 1000))
+    >>> round(count_if_even(64, 10), 1), round(count_if_even(512, 1000))
     (9.3, 374)
     """
     drawn = torch.randint(classes, (32, 1, images), generator=torch.Generator().manual_seed(0))
-    return sum(Seen(labels, classes, 0.0).counted_classes for labels in drawn) / len(drawn)
+    return sum(Votes(labels, classes, 0.0).counted_classes for labels in drawn) / len(drawn)

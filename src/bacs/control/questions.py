@@ -14,7 +14,7 @@ from bacs.control import candidates as trying
 from bacs.control import probe as probing
 from bacs.control.gather import SHARES, Gathered
 from bacs.control.looks import Look
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember
 from bacs.predictive import average
@@ -31,14 +31,14 @@ def can_look(source: Ensemble, images: Sequence[Tensor]) -> bool:
     return len(source) > 1 or probing.can_be_mirrored(images[0])
 
 
-def look_at_batch(image: int, home: Ensemble, away: Seen | None, images: list[Tensor], seed: int) -> Look:
+def look_at_batch(image: int, home: Ensemble, away: Votes | None, images: list[Tensor], seed: int) -> Look:
     """What home says of a batch under its own statistics, beside what adapted weights say of it."""
     how: dict[str, Any] = {"batch_size": len(images[0]), "seed": seed, "mirrored": len(home) == 1}
     return Look(image, trying.try_weights(home, PerMember(images), **how), away)
 
 
 def look_at_memory(
-    image: int, home: Ensemble, away: Seen | None, gathered: Gathered, drawn: list[Tensor], threads: Threads
+    image: int, home: Ensemble, away: Votes | None, gathered: Gathered, drawn: list[Tensor], threads: Threads
 ) -> Look:
     """What home says of the last images under the statistics of drawn ones, beside what adapted weights say of them."""
     found = {r: gathered.ask(home.members, r, drawn, home.class_mask, threads) for r in SHARES}
@@ -53,13 +53,13 @@ class ShortQuestions:
         self.forget()
 
     def forget(self) -> None:
-        self.all: list[tuple[Seen, ...]] = []
+        self.all: list[tuple[Votes, ...]] = []
 
     def ask(self, home: Ensemble, shares: Sequence[float], images: list[Tensor], rows: list[Tensor]) -> bool:
         """Whether the members of home agree better than those who answered with `rows`, by two standard errors."""
         views, count = PerMember(images), len(images[0])
         found = [replace(home, statistics=Statistics(r)).predictive(views, batch_size=count) for r in shares]
-        said = tuple(probing.seen_in(each) for each in (average(rows), *found))
+        said = tuple(probing.votes_in(each) for each in (average(rows), *found))
         self.all = [*(each for each in self.all if len(each) == len(said)), said][-QUICK_WINDOW:]
         own, *homes = (probing.join(list(side)) for side in zip(*self.all, strict=True))
         gains = [probing.gain(other, own, own) for other in homes]
@@ -74,6 +74,6 @@ class ShortQuestions:
     def unpack(self, about: list[list[float]], group: dict[str, Tensor], classes: int) -> None:
         """Takes over what was described and packed."""
         self.all = [
-            tuple(Seen(group[f"said/{i}/{j}"], classes, value) for j, value in enumerate(values))
+            tuple(Votes(group[f"said/{i}/{j}"], classes, value) for j, value in enumerate(values))
             for i, values in enumerate(about)
         ]

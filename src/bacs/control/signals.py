@@ -26,10 +26,10 @@ def signals_of(images: Tensor, rows: list[Tensor]) -> Float64[Tensor, "signals i
     labels = torch.stack([own.argmax(dim=1) for own in rows]).cpu()
     agreement = per_image(labels) if len(rows) > 1 else torch.ones(len(rows[0]), dtype=torch.float64)
     confidence = torch.stack(rows).mean(dim=0).max(dim=1).values.double().cpu()
-    return torch.stack([agreement, confidence, *looks_of(images)])
+    return torch.stack([agreement, confidence, *image_signals(images)])
 
 
-def looks_of(images: Tensor) -> list[Float64[Tensor, "images"]]:
+def image_signals(images: Tensor) -> list[Float64[Tensor, "images"]]:
     """Mean, spread and difference of neighbours of each image; zeros of what has no size, as tokens."""
     if images.dtype != torch.uint8 and not images.is_floating_point():
         return [torch.zeros(len(images), dtype=torch.float64)] * 3

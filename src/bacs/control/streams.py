@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from bacs.control.auto import check_taken
+from bacs.control.auto import check_auto_arguments
 from bacs.control.guarded import GuardedStream
 from bacs.ensemble import Ensemble
 from bacs.methods.online import Stream
 from bacs.methods.prepare import with_class_mask
 from bacs.methods.settings import AGREEMENT, Settings
 
-TAKEN = ("class_mask", "seed", "device", "compile", "guard")
+OPEN = ("class_mask", "seed", "device", "compile", "guard")
 
 
 def stream_by_choice(ensemble: Ensemble, **given: Any) -> GuardedStream:
     """A stream under `auto`; arguments as in `bacs.stream`, less what it chooses."""
-    check_taken(given, TAKEN)
+    check_auto_arguments(given, OPEN)
     source = with_class_mask(ensemble, given.get("class_mask"))
     start = Settings(batch_weight=0.0, temperature=AGREEMENT if len(ensemble) > 1 else None)
     how = {"compiled": given.get("compile", False), "seed": given.get("seed", 0), "guard": given.get("guard", True)}

@@ -15,7 +15,7 @@ from bacs.control.candidates import WEIGHTS
 from bacs.control.decide import Choices, Evidence
 from bacs.control.gather import SMALL, Gathered
 from bacs.control.looks import Look, Looks
-from bacs.control.probe import Seen
+from bacs.control.probe import Votes
 from bacs.control.questions import ShortQuestions
 from bacs.control.saved import check_saved
 from bacs.control.signals import Usual
@@ -59,7 +59,7 @@ class Watch:
         self.usual.add(together)
         return reason
 
-    def notice_classes(self, seen: Seen) -> bool:
+    def notice_classes(self, seen: Votes) -> bool:
         """Whether batches have been of mixed classes for a while, and the memory is let go of."""
         part = trying.part_of_even(seen, trying.possible_classes(self.source, seen.classes))
         before, self.now = self.now, standing.count_classes(self.now, part)

@@ -12,13 +12,13 @@ from bacs.inputs import Images
 from bacs.methods import offline
 from bacs.methods.catalogue import find
 from bacs.methods.online import Stream
-from bacs.methods.prepare import copied
+from bacs.methods.prepare import copy_member
 from bacs.methods.settings import AGREEMENT, Settings
 from bacs.predictive import Predictive, average
 from bacs.threads import OnBatch
 
 
-class Comparison(NamedTuple):
+class BeforeAndAfter(NamedTuple):
     before: Predictive  # of the ensemble as it was
     after: Predictive
     adapted: Ensemble | Stream
@@ -35,7 +35,7 @@ def compare(
     predict_batch_size: int | None = None,
     seed: int = 0,
     on_batch: OnBatch = lambda count: None,
-) -> Comparison:
+) -> BeforeAndAfter:
     """Adapts a copy of the ensemble to the images, and predicts them by both.
 
     Members adapt side by side, and predictions of the members as they were fill the gaps: five members on two cores
@@ -50,8 +50,8 @@ def compare(
     if lockstep or settings.temperature == AGREEMENT:  # which is known only when all have adapted
         before = ensemble.predictive(images, **how, on_batch=on_batch)
         adapted = work.whole(images, on_batch)
-        return Comparison(before, adapted.predictive(images, **how, on_batch=on_batch), adapted)
-    homes = [copied(member, work.device) for member in work.source.members]
+        return BeforeAndAfter(before, adapted.predictive(images, **how, on_batch=on_batch), adapted)
+    homes = [copy_member(member, work.device) for member in work.source.members]
 
     def rows_of(task: tuple[bool, int], on_batch: OnBatch) -> Tensor:
         adapts, index = task
@@ -64,7 +64,7 @@ def compare(
     with work.threads(images) as threads:
         rows = threads.imap(rows_of, tasks, on_batch=on_batch)
         after = average(islice(rows, len(ensemble)))
-        return Comparison(average(rows), after, work.result(homes))
+        return BeforeAndAfter(average(rows), after, work.result(homes))
 
 
 def _by_choice(
@@ -75,8 +75,8 @@ def _by_choice(
     predict_batch_size: int | None,
     seed: int,
     on_batch: OnBatch,
-) -> Comparison:
+) -> BeforeAndAfter:
     how: dict[str, Any] = {"batch_size": predict_batch_size or batch_size, "seed": seed, "on_batch": on_batch}
     before = ensemble.predictive(images, **how)
     adapted = adapt_by_choice(ensemble, images, epochs=epochs, batch_size=batch_size, seed=seed, on_batch=on_batch)
-    return Comparison(before, adapted.predictive(images, **how), adapted)
+    return BeforeAndAfter(before, adapted.predictive(images, **how), adapted)

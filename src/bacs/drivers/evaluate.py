@@ -20,8 +20,8 @@ from bacs.errors import unknown_name
 from bacs.inputs import Images, PerMember, Reader
 from bacs.methods import offline
 from bacs.methods.catalogue import Method, find
-from bacs.methods.online import Stream, settled
-from bacs.methods.prepare import copied, groups_of
+from bacs.methods.online import Stream, complete_settings
+from bacs.methods.prepare import copy_member, groups_of
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.metrics import mean_scores, scores_of
 from bacs.predictive import average
@@ -61,29 +61,29 @@ def evaluate(
     Beyond the members, memory holds predictions of the members at work and their running sum.
     """
     check_ensemble(ensemble)
-    labels, scores = _checked(labels, images, ensemble), []
+    labels, scores = _check_labels(labels, images, ensemble), []
     sizes = {"batch_size": batch_size, "predict_batch_size": predict_batch_size}
 
-    def scored() -> Iterator[Tensor]:
+    def score_each() -> Iterator[Tensor]:
         for rows in member_probabilities(ensemble, images, method, protocol=protocol, **sizes, **arguments):
             scores.append(scores_of(rows, labels))
             yield rows
 
-    mean = average(scored()).probabilities
+    mean = average(score_each()).probabilities
     return Evaluation(scores, scores_of(mean, labels), mean)
 
 
-def _checked(labels: Any, images: Images, ensemble: Ensemble) -> Tensor:
+def _check_labels(labels: Any, images: Images, ensemble: Ensemble) -> Tensor:
     """The labels, looked at before any work is done; how many a DataLoader needs is known only afterwards."""
     try:
         known = torch.as_tensor(labels)
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"labels must be class numbers, one an image, got {type(labels).__name__}") from None
+        raise TypeError(f"labels must be class numbers, one per image, got {type(labels).__name__}") from None
     if known.ndim != 1 or known.dtype == torch.bool or known.is_floating_point() or known.is_complex():
         kind = str(known.dtype).removeprefix("torch.")
-        raise ValueError(f"labels must be class numbers, one an image, got {kind} of shape {list(known.shape)}")
+        raise ValueError(f"labels must be class numbers, one per image, got {kind} of shape {list(known.shape)}")
     if not isinstance(images, DataLoader) and len(known) != inputs.count(images):
-        raise ValueError(f"labels must be one an image: {inputs.count(images)} images, got {len(known)} labels")
+        raise ValueError(f"labels must be one per image: {inputs.count(images)} images, got {len(known)} labels")
     classes = models.classes_of(ensemble.members[0].model)
     if len(known) and (known.min() < 0 or (classes is not None and known.max() >= classes)):
         rule = "at least 0" if classes is None else f"0..{classes - 1}"
@@ -144,7 +144,7 @@ def _offline(
     with work.threads(images) as threads:
 
         def rows(group: list[int], on_batch: OnBatch) -> list[Tensor]:
-            homes = [copied(work.source.members[i], work.device) for i in group]
+            homes = [copy_member(work.source.members[i], work.device) for i in group]
             own = [views[i] for i in group]
             adapted = work.result(work.group(homes, own, on_batch, threads))
             return [adapted.predict_member(i, view, **how, on_batch=on_batch) for i, view in enumerate(own)]
@@ -166,7 +166,9 @@ def _online(
     if row.chooses or arguments.get("guard") or arguments.get("temperature") == AGREEMENT:  # members go together
         yield from _follow(stream(ensemble, method, **arguments), images, batch_size, on_batch)
         return
-    settings = settled(ensemble, row, Settings(**{name: arguments[name] for name in NAMES if name in arguments}))
+    settings = complete_settings(
+        ensemble, row, Settings(**{name: arguments[name] for name in NAMES if name in arguments})
+    )
     views = inputs.views_of(images, len(ensemble))
 
     def rows(group: list[int], on_batch: OnBatch) -> list[Tensor]:

@@ -17,7 +17,7 @@ from bacs.errors import CheckpointError
 from bacs.methods import Stream
 
 
-def owned(folder: Path, *, wait: bool = False) -> AbstractContextManager[None]:
+def own_folder(folder: Path, *, wait: bool = False) -> AbstractContextManager[None]:
     """Sole use of a folder: two processes would overwrite each other's streams."""
     return files.lock(folder.parent / f".{folder.name}.lock", f"state {folder} is used", wait=wait)
 

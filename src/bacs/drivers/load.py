@@ -38,12 +38,12 @@ def load(path: str | Path, *, model: ModelSource | None = None, device: torch.de
     folder = Path(path)
     manifest = read_manifest(folder)
     if manifest["kind"] == "run":
-        return _placed(_gathered(folder, manifest, model), device)
+        return _move_to(_load_run(folder, manifest, model), device)
     tensors = checkpoints.read_tensors(folder, manifest)
     _check_names(folder, manifest, tensors)
     ensemble = _ensemble(manifest, tensors, model)
     if manifest["kind"] == "ensemble":
-        return _placed(ensemble, device)
+        return _move_to(ensemble, device)
     return _stream(ensemble, manifest["stream"], tensors, device)
 
 
@@ -72,7 +72,7 @@ def _stream(
 ) -> Stream:
     """A stream that goes on where it was saved."""
     start = about.get("start", about)  # of version 0.1: nothing could be changed on the way
-    with _refusing("stream"):
+    with _blaming_file("stream"):
         place = about.get("device") if device is None else device
         if place is not None:
             Place(device=str(place)).check()
@@ -86,7 +86,7 @@ def _stream(
 
 
 @contextmanager
-def _refusing(what: str) -> Iterator[None]:
+def _blaming_file(what: str) -> Iterator[None]:
     """Turns what a value of the file did wrong into an error of the file."""
     try:
         yield
@@ -94,14 +94,14 @@ def _refusing(what: str) -> Iterator[None]:
         raise CheckpointError(f"the checkpoint's {what} cannot be used: {error}") from error
 
 
-def _placed(ensemble: Ensemble, device: torch.device | str | None) -> Ensemble:
+def _move_to(ensemble: Ensemble, device: torch.device | str | None) -> Ensemble:
     if device is not None:
         for member in ensemble.members:
             member.model.to(device)
     return ensemble
 
 
-def _gathered(run: Path, manifest: dict[str, Any], source: ModelSource | None) -> Ensemble:
+def _load_run(run: Path, manifest: dict[str, Any], source: ModelSource | None) -> Ensemble:
     """The ensemble of a training run's finished members, each a saved ensemble in a folder of its own."""
     folders = member_folders(run)
     planned = [f"member-{index}" for index in range(manifest["recipe"].get("members", 0))]
@@ -109,7 +109,7 @@ def _gathered(run: Path, manifest: dict[str, Any], source: ModelSource | None) -
         logger.warning("%s has %d of its %d members: no %s", run, len(folders), len(planned), ", ".join(missing))
     member_manifests(run)
     parts = [load(folder, model=source) for folder in folders]
-    with _refusing("members"):
+    with _blaming_file("members"):
         return Ensemble([member for part in parts for member in part.members], class_names=parts[0].class_names)
 
 
@@ -136,7 +136,7 @@ def _ensemble(manifest: dict[str, Any], tensors: dict[str, dict[str, Tensor]], s
         _member(entry, tensors[f"member-{index}"], source, size) for index, entry in enumerate(manifest["members"])
     ]
     mask = manifest["class_mask"]
-    with _refusing("manifest"):
+    with _blaming_file("manifest"):
         return Ensemble(
             members,
             class_names=manifest["class_names"],
@@ -159,7 +159,7 @@ def _member(
         groups[group][name] = tensor
     architecture = Architecture(**entry["architecture"])
     model = rebuild(architecture, source, groups["model"])
-    with _refusing("preprocessing"):  # what an older version did not write means what it did then
+    with _blaming_file("preprocessing"):  # what an older version did not write means what it did then
         given = entry["preprocessing"]
         preprocessing = None if given is None else Preprocessing.from_json({"size": size} | given)
     posterior = posteriors.unpack(entry["posterior"], groups["posterior"], dict(model.named_parameters()))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from bacs import inputs
 from bacs.control import adapt_by_choice
-from bacs.drivers.compare import Comparison
+from bacs.drivers.compare import BeforeAndAfter
 from bacs.engine import Held, Outcome, Place
 from bacs.ensemble import Ensemble, Member
 from bacs.inputs import Images
@@ -22,7 +22,7 @@ from bacs.methods import offline
 from bacs.methods.calibrate import calibrate
 from bacs.methods.catalogue import Method, find
 from bacs.methods.offline import Offline
-from bacs.methods.prepare import copied
+from bacs.methods.prepare import copy_member
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.posteriors.flat import Flat
 from bacs.predictive import Predictive, average, join
@@ -54,11 +54,11 @@ class Shard(NamedTuple):
         return len(self.positions) * len(self.members)
 
 
-def do(job: Group | Shard) -> list[nn.Module] | Predictive:
+def run_job(job: Group | Shard) -> list[nn.Module] | Predictive:
     """Adapted models, or predictions; either on the processor, from where they may travel."""
     if isinstance(job, Group):
         work = job.work.get()
-        homes = [copied(member, work.device) for member in work.source.members]
+        homes = [copy_member(member, work.device) for member in work.source.members]
         moved = work.group(homes, [view.get() for view in job.views], lambda count: None)
         return [member.model.to("cpu") for member in moved]
 
@@ -87,7 +87,7 @@ class Spread:
         def hear(outcome: Outcome) -> None:
             self.on_batch(jobs[outcome.index].passes)
 
-        return self.place.run(do, jobs, on_result=hear)
+        return self.place.run(run_job, jobs, on_result=hear)
 
     def groups(self, work: Offline) -> list[Group]:
         """The jobs of an adaptation: one for each member, or one for all if they look at each other."""
@@ -101,7 +101,7 @@ class Spread:
 
     def shards(self, ensemble: Ensemble, batch_size: int) -> list[Shard]:
         """The jobs of predictions for all images."""
-        held = [self.place.hold(replace(ensemble, members=[_light(member)])) for member in ensemble.members]
+        held = [self.place.hold(replace(ensemble, members=[_without_posterior(member)])) for member in ensemble.members]
         order = self.order(ensemble)
         return [
             Shard(held, self.views, positions, batch_size, self.place.device)
@@ -121,7 +121,7 @@ class Spread:
     def predict(self, ensemble: Ensemble, batch_size: int) -> Predictive:
         return self.gather(ensemble, self.run(self.shards(ensemble, batch_size)))
 
-    def settle(self, work: Offline, models: Sequence[Sequence[nn.Module]]) -> Ensemble:
+    def assemble(self, work: Offline, models: Sequence[Sequence[nn.Module]]) -> Ensemble:
         """The ensemble of the adapted models."""
         pairs = zip(work.source.members, (model for group in models for model in group), strict=True)
         result = work.result([replace(member, model=model) for member, model in pairs])
@@ -134,7 +134,7 @@ class Spread:
         settings = Settings(**{name: arguments.pop(name) for name in NAMES if name in arguments})
         arguments.pop("on_batch", None)  # jobs tell how far they are
         work = offline.prepare(ensemble, images, method, settings, **arguments)
-        return self.settle(work, self.run(self.groups(work)))
+        return self.assemble(work, self.run(self.groups(work)))
 
 
 def compare(
@@ -149,7 +149,7 @@ def compare(
     predict_batch_size: int | None = None,
     seed: int = 0,
     on_batch: OnBatch = lambda count: None,
-) -> Comparison:
+) -> BeforeAndAfter:
     """As `drivers.compare`, where `place` says and while it is connected. Images are arrays.
 
     Every machine holds the images once. What `auto` decides on, a probe of the images, is looked at here.
@@ -163,12 +163,12 @@ def compare(
         before = spread.predict(ensemble, predicting)
         how: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "seed": seed, "on_batch": on_batch}
         adapted = adapt_by_choice(ensemble, images, adapt=spread.adapt, **how)
-        return Comparison(before, spread.predict(adapted, predicting), adapted)
+        return BeforeAndAfter(before, spread.predict(adapted, predicting), adapted)
     work = offline.prepare(ensemble, images, method, settings, epochs=epochs, batch_size=batch_size, seed=seed)
     groups = spread.groups(work)  # the long ones first; shards fill the gaps
     done = spread.run([*groups, *spread.shards(ensemble, predicting)])
-    adapted = spread.settle(work, done[: len(groups)])
-    return Comparison(spread.gather(ensemble, done[len(groups) :]), spread.predict(adapted, predicting), adapted)
+    adapted = spread.assemble(work, done[: len(groups)])
+    return BeforeAndAfter(spread.gather(ensemble, done[len(groups) :]), spread.predict(adapted, predicting), adapted)
 
 
 def shard_sizes(count: int, batch_size: int) -> list[int]:
@@ -186,6 +186,6 @@ def shard_sizes(count: int, batch_size: int) -> list[int]:
     return sizes
 
 
-def _light(member: Member) -> Member:
+def _without_posterior(member: Member) -> Member:
     """The member without what predictions do not need: a posterior is larger than its model."""
     return replace(member, posterior=Flat(dict(member.model.named_parameters())))

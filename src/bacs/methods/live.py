@@ -36,7 +36,7 @@ def adjust(movers: Sequence[Mover], method: Method, old_method: Method, new: Set
     return True
 
 
-def free(model: nn.Module, source: nn.Module) -> None:
+def unfreeze(model: nn.Module, source: nn.Module) -> None:
     """Lets a method choose its parameters anew: each may change that its owner did not freeze."""
     for own, theirs in zip(model.parameters(), source.parameters(), strict=True):
         own.requires_grad_(theirs.requires_grad)

@@ -1,9 +1,17 @@
 """What a stream says of itself: what a step saw, what was decided, and what the manifest of a saved one has."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
+from torch import Tensor
+
+from bacs import agreement
+from bacs.ensemble import Member
+from bacs.methods.catalogue import Method
+from bacs.methods.moved import posterior_deviations
 from bacs.methods.recent import SavedRecent
 from bacs.methods.settings import Settings
+from bacs.predictive import average
 from bacs.schema import Count
 
 
@@ -24,6 +32,17 @@ class Observed(NamedTuple):
     batch_weight: float
     learning_rate: float
     posterior_weight: float
+
+
+def observe_step(
+    step: int, rows: Sequence[Tensor], members: Sequence[Member], method: Method, settings: Settings
+) -> Observed:
+    """What a step saw in the members' predictions of its batch."""
+    assert settings.batch_weight is not None
+    how = {"min_variance": settings.min_variance}
+    moved = tuple(posterior_deviations(member, method.adapts, **how) for member in members)
+    chosen = settings.batch_weight, settings.learning_rate, settings.posterior_weight
+    return Observed(step, len(rows[0]), *agreement.observe(average(rows)), moved, *chosen)
 
 
 class Event(NamedTuple):

@@ -14,7 +14,15 @@ from bacs.ensemble import Ensemble, Member
 from bacs.inputs import Images, Reader
 from bacs.methods.calibrate import calibrate
 from bacs.methods.catalogue import Method, find
-from bacs.methods.prepare import check_choice, copied, groups_of, mover_for, settle, with_class_mask, working_copy
+from bacs.methods.prepare import (
+    check_choice,
+    copy_member,
+    groups_of,
+    mover_for,
+    with_class_mask,
+    working_copy,
+    write_back,
+)
 from bacs.methods.settings import AGREEMENT, Settings, check_epochs
 from bacs.threads import OnBatch, Threads, can_share
 
@@ -124,13 +132,15 @@ class Offline:
         views = inputs.views_of(images, len(self.source))
         # All at once, before any adapts: results laid down between activations would break up the memory that these
         # free, and every member would need more.
-        homes = [copied(member, self.device) for member in self.source.members]
+        homes = [copy_member(member, self.device) for member in self.source.members]
         with self.threads(images) as threads:
 
-            def adapted(group: list[int], on_batch: OnBatch) -> list[Member]:
+            def adapt_group(group: list[int], on_batch: OnBatch) -> list[Member]:
                 return self.group([homes[i] for i in group], [views[i] for i in group], on_batch, threads)
 
-            members = [member for group in threads.imap(adapted, self.groups, on_batch=on_batch) for member in group]
+            members = [
+                member for group in threads.imap(adapt_group, self.groups, on_batch=on_batch) for member in group
+            ]
         result = self.result(members)
         if self.settings.temperature == AGREEMENT:
             result = calibrate(result, images, batch_size=self.batch_size, seed=self.seed)
@@ -155,7 +165,7 @@ class Offline:
             if self.statistics.reference == "accumulated":
                 batches = (own.prepare(parts[place]) for _, parts in reader.batches())
                 statistics.accumulate(own.model, batches)
-            settle(home.model, own.model)
+            write_back(home.model, own.model)
             statistics.use(home.model, SOURCE)
         return list(homes)
 

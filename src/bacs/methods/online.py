@@ -1,4 +1,4 @@
-"""`bacs.stream`: the online protocol. One pass; each batch is predicted and adapted to as it arrives."""
+"""The online protocol. One pass; each batch is predicted and adapted to as it arrives."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from bacs import agreement, checkpoints, inputs, models
+from bacs import checkpoints, inputs, models
 from bacs.adaptation import loop
 from bacs.adaptation.forward import probabilities
 from bacs.adaptation.loop import Mover, Permit
@@ -18,9 +18,8 @@ from bacs.errors import unknown_name
 from bacs.inputs import PerMember
 from bacs.methods import live
 from bacs.methods.catalogue import METHODS, Method, find
-from bacs.methods.moved import posterior_deviations
-from bacs.methods.observed import Event, Observed, SavedStream
-from bacs.methods.prepare import check_choice, groups_of, mover_for, with_class_mask, working_copy
+from bacs.methods.observed import Event, Observed, SavedStream, observe_step
+from bacs.methods.prepare import check_choice, groups_of, mover_for, working_copy
 from bacs.methods.recent import Recent
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.predictive import Predictive, average
@@ -110,11 +109,11 @@ class Stream:
     def _follow(self, method: str | Method, given: Settings) -> None:
         """Goes on by this method and these settings; raises before any change."""
         name, row = find(method)
-        chosen = settled(self.source, row, given, self._probe)
+        chosen = complete_settings(self.source, row, given, self._probe)
         if not self._movers or not live.adjust(self._movers, row, self._method, chosen, self.settings):
             movers = []
             for index, (own, member) in enumerate(zip(self._members, self.source.members, strict=True)):
-                live.free(own.model, member.model)
+                live.unfreeze(own.model, member.model)
                 how = {"compiled": self.compiled, "seed": self.seed}
                 mover = mover_for(own, row, chosen, self.source.class_mask, **how)
                 if self._movers:
@@ -138,9 +137,9 @@ class Stream:
     def step_members(self, batch: Any) -> list[Tensor]:
         """As `step`, with the float64 probabilities of each member apart."""
         with self._turn:
-            return self._keep(self._answer(self._opened(batch)))
+            return self._keep(self._answer(self._open_batch(batch)))
 
-    def _opened(self, batch: Any) -> list[Tensor]:
+    def _open_batch(self, batch: Any) -> list[Tensor]:
         """The members' images of a batch, checked; the first ones also against the choices."""
         views = inputs.views_of(batch, len(self._movers))
         # What members share is one tensor, so that whoever keeps images can tell, and keeps and saves them once.
@@ -214,18 +213,8 @@ class Stream:
         """Computes what the last step saw, before anything else becomes of weights and settings."""
         if self._observed is not None or self._rows is None:
             return
-        settings = self.settings
-        assert settings.batch_weight is not None
-        how = {"min_variance": settings.min_variance}
-        self._observed = Observed(
-            self.steps,
-            len(self._rows[0]),
-            *agreement.observe(average(self._rows)),
-            tuple(posterior_deviations(member, self._method.adapts, **how) for member in self._members),
-            settings.batch_weight,
-            settings.learning_rate,
-            settings.posterior_weight,
-        )
+        seen = self._rows, self._members
+        self._observed = observe_step(self.steps, *seen, self._method, self.settings)
 
     def save(self, path: str | Path) -> None:
         """Writes the stream as it stands; `bacs.load` brings it back and it goes on as if never stopped.
@@ -284,56 +273,12 @@ class Stream:
             self._observed = None if seen is None else Observed(**seen | {"moved": tuple(seen["moved"])})
 
 
-def settled(ensemble: Ensemble, method: Method, given: Settings, probe: list[Tensor] | None = None) -> Settings:
+def complete_settings(
+    ensemble: Ensemble, method: Method, given: Settings, probe: list[Tensor] | None = None
+) -> Settings:
     """The settings of a stream with nothing left open; raises for what a stream cannot do."""
     chosen = given.of(method)
     if chosen.statistics == "accumulated":
         raise ValueError("statistics must not be 'accumulated' for a stream, which has no end: 'running' follows it")
     check_choice(ensemble, method, chosen, probe)
     return chosen
-
-
-def stream(
-    ensemble: Ensemble,
-    method: str | Method = "bacs",
-    *,
-    learning_rate: float = 1e-3,
-    posterior_weight: float = 1e-4,
-    momentum: float = 0.9,
-    optimizer: str = "sgd",
-    posterior_step: str = "proximal",
-    min_variance: float = 1e-12,
-    objective: str | None = None,
-    objective_temperature: float = 1.0,
-    batch_weight: float | None = None,
-    statistics: str = "source",
-    view: str = "mirrored",
-    temperature: float | str | None = None,
-    reset_every: int | None = None,
-    class_mask: Tensor | None = None,
-    seed: int = 0,
-    device: torch.device | str | None = None,
-    compile: bool = False,
-) -> Stream:
-    """A stream that predicts and adapts batch by batch; arguments as in `bacs.adapt`.
-
-    `statistics="running"` suits batches of 1 to 16 images: averages that begin at the source statistics take in a share
-    `batch_weight` of each batch (0.1 if left out). `temperature="agreement"` follows the last 512 images.
-    `reset_every=1000` takes weights, statistics and the optimiser's memory back to the start after every 1000 steps.
-    """
-    settings = Settings(
-        learning_rate=learning_rate,
-        posterior_weight=posterior_weight,
-        momentum=momentum,
-        optimizer=optimizer,
-        posterior_step=posterior_step,
-        min_variance=min_variance,
-        objective=objective,
-        objective_temperature=objective_temperature,
-        batch_weight=batch_weight,
-        statistics=statistics,
-        view=view,
-        temperature=temperature,
-        reset_every=reset_every,
-    )
-    return Stream(with_class_mask(ensemble, class_mask), method, settings, device, compile, seed)

@@ -26,7 +26,7 @@ from bacs.types import Params
 HALF = (torch.bfloat16, torch.float16)
 
 
-def copied(member: Member, device: torch.device | str | None) -> Member:
+def copy_member(member: Member, device: torch.device | str | None) -> Member:
     """A member with a model of its own on the device, in the plain layout; the posterior is shared, being read only.
 
     Half-precision weights become float32: an adaptation step is smaller than their rounding and would be lost.
@@ -40,8 +40,8 @@ def copied(member: Member, device: torch.device | str | None) -> Member:
 
 
 def working_copy(member: Member, device: torch.device | str | None = None) -> Member:
-    """As `copied`, in the layout in which the model is fastest."""
-    own = copied(member, device)
+    """As `copy_member`, in the layout in which the model is fastest."""
+    own = copy_member(member, device)
     return replace(own, model=arrange(own.model, layout_of(own.model)))
 
 
@@ -99,7 +99,7 @@ def descent_of(member: Member, method: Method, settings: Settings) -> Descent:
     )
 
 
-@cache  # said once a kind of model, not once a member
+@cache  # once per kind of model, not once per member
 def _say_no_batch_norm(name: str) -> None:
     logging.getLogger(__name__).warning(
         "%s has no batch-norm layers, so there are no batch statistics to adapt: 'bn' predicts as 'vanilla', and the "
@@ -171,7 +171,7 @@ def with_class_mask(ensemble: Ensemble, class_mask: Tensor | None) -> Ensemble:
 
 
 @torch.no_grad()
-def settle(home: nn.Module, worked: nn.Module) -> None:
+def write_back(home: nn.Module, worked: nn.Module) -> None:
     """Writes the weights and statistics of a working copy into the model that it was made from."""
     for mine, theirs in zip(_tensors(home), _tensors(worked), strict=True):
         if not torch.equal(mine, theirs):  # a constant may be expanded, which cannot be written to

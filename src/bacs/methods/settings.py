@@ -89,7 +89,7 @@ OF_STREAMS = ("reset_every", "guard")
 """What only streams can be told."""
 
 
-def used(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+def settings_used(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a method's predictions depend on, complete: what is not given has its default."""
     known = {name: given[name] for name in NAMES if name in given}
     settings, guard = Settings(**known).of(method), given.get("guard")

@@ -12,7 +12,7 @@ from bacs.adaptation.forward import forward
 from bacs.adaptation.statistics import SOURCE, using
 from bacs.ensemble import Member
 from bacs.errors import unknown_name
-from bacs.methods.prepare import copied, settle, working_copy
+from bacs.methods.prepare import copy_member, working_copy, write_back
 from bacs.parameters import read
 from bacs.posteriors import recentred
 from bacs.pretrained import source_images
@@ -50,7 +50,7 @@ def with_new_head(
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
     pixels, targets = source_images.check_source(member, images, labels)
-    home = copied(member, None)
+    home = copy_member(member, None)
     ours = working_copy(home)
     layer = find_head(ours.model, head)
     with torch.random.fork_rng(devices=[]):
@@ -71,7 +71,7 @@ def with_new_head(
             objective(logits.float(), targets[chosen].to(logits.device)).backward()
             optimizer.step()
             on_batch(len(chosen))
-    settle(home.model, ours.model)
+    write_back(home.model, ours.model)
     return replace(home, model=home.model.eval(), posterior=recentred(member.posterior, read(home.model)))
 
 

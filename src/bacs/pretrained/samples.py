@@ -6,7 +6,7 @@ import torch
 
 from bacs import posteriors
 from bacs.ensemble import Ensemble, Member
-from bacs.methods.prepare import copied
+from bacs.methods.prepare import copy_member
 from bacs.posteriors import recentred
 from bacs.pretrained import source_images
 from bacs.training.member import member_seed
@@ -31,7 +31,9 @@ def from_samples(member: Member, images: Any, count: int, *, temperature: float 
         drawn = verbs.sample(member.posterior, torch.Generator().manual_seed(member_seed(seed, index)))
         mean = {name: m.to(drawn[name].dtype) for name, m in member.posterior.mean.items()}
         weights = {name: torch.lerp(m, drawn[name], temperature**0.5) for name, m in mean.items()}
-        members.append(source_images.move_to_mean(copied(member, None), recentred(member.posterior, weights), refresh))
+        members.append(
+            source_images.move_to_mean(copy_member(member, None), recentred(member.posterior, weights), refresh)
+        )
     return members
 
 
@@ -43,7 +45,7 @@ def temperature_for(member: Member, images: Any, *, agreement: float = 0.95, see
     if not 0 < agreement < 1:
         raise ValueError(f"agreement must be between 0 and 1, got {agreement}")
     few = source_images.sample_images(images, 512, seed)
-    mean = source_images.move_to_mean(copied(member, None), member.posterior, few)
+    mean = source_images.move_to_mean(copy_member(member, None), member.posterior, few)
     answers = Ensemble([mean]).predict(few).argmax(dim=1)
     for quarters in range(QUARTERS):
         temperature = 0.25**quarters

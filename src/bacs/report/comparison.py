@@ -15,7 +15,7 @@ from bacs.benchmark.cell import STREAMED
 from bacs.corruptions import TEST, VALIDATION
 from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
-from bacs.methods.settings import OF_STREAMS, used
+from bacs.methods.settings import OF_STREAMS, settings_used
 from bacs.report.names import KINDS, quantity, slug
 from bacs.report.records import Record
 
@@ -172,7 +172,7 @@ def _comparison(data: str, protocol: str, records: Sequence[Record]) -> Comparis
 
 def _variant(record: Record) -> Variant:
     method = METHODS.get(record["method"])
-    settings = record["settings"] if method is None else used(method, record["settings"])
+    settings = record["settings"] if method is None else settings_used(method, record["settings"])
     if method and not method.knows_protocol:
         settings = {name: value for name, value in settings.items() if name != "batch_size"}
     if record["protocol"] == "offline":

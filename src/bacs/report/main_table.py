@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bacs.benchmark.cell import parts
+from bacs.methods.settings import OF_STREAMS
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, setting_text, stem
 from bacs.report.names import of_corruption, of_data, quantity
@@ -118,7 +119,8 @@ def settings_table(comparison: Comparison, name: str) -> Table:
     """The settings of each row, as far as its method has a use for them."""
     entries = comparison.combined
     settings = [{"epochs": entry.variant.epochs} | json.loads(entry.variant.settings) for entry in entries]
-    names = list(dict.fromkeys(key for each in settings for key in each))
+    idle = [key for key in OF_STREAMS if not any(each.get(key) for each in settings)]
+    names = [key for key in dict.fromkeys(key for each in settings for key in each) if key not in idle]
     lines = tuple(
         Line(entry.label, tuple(_setting(each[key]) if key in each else EMPTY for key in names), entry.method)
         for entry, each in zip(entries, settings, strict=True)

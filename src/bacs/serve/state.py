@@ -33,7 +33,7 @@ class State:
 
     def lock(self) -> AbstractContextManager[None]:
         """Sole use of the folder: two services would overwrite each other's streams."""
-        return nullcontext() if self.folder is None else kept.owned(self.folder)
+        return nullcontext() if self.folder is None else kept.own_folder(self.folder)
 
     def exists(self) -> bool:
         return self.folder is not None and kept.exists(self.folder)

@@ -15,7 +15,7 @@ from bacs.cli.runs import batch_size_for, open_run, size_warning
 from bacs.cli.settings import check_accuracy_of, check_wishes, method_of, name_unused, settings_of
 from bacs.cli.work.online import run_lasting
 from bacs.data import Pictures, pictures
-from bacs.drivers import Comparison, compare, spread
+from bacs.drivers import BeforeAndAfter, compare, spread
 from bacs.engine import Place
 from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember, Reader
@@ -97,7 +97,7 @@ def predict_both(
     method: str,
     settings: Settings,
     progress: Any,
-) -> Comparison:
+) -> BeforeAndAfter:
     """Predictions before and after, and what was adapted."""
     ensemble = source.source if isinstance(source, Stream) else source
     protocol = "online" if isinstance(source, Stream) else "offline"
@@ -118,10 +118,10 @@ def predict_both(
     for _, batches in Reader(views, w.batch_size, seed=None).batches():
         parts.append(source.step_predictive(PerMember(batches)))
         shared["on_batch"](sum(map(len, batches)))
-    return Comparison(before, join(parts), source)
+    return BeforeAndAfter(before, join(parts), source)
 
 
-def make_table(w: Wishes, outcome: Comparison, found: Pictures, ensemble: Ensemble) -> Table:
+def make_table(w: Wishes, outcome: BeforeAndAfter, found: Pictures, ensemble: Ensemble) -> Table:
     return tabulate(
         outcome.after,
         before=outcome.before,
@@ -138,7 +138,7 @@ def tell(
     method: str,
     settings: Settings,
     ensemble: Ensemble,
-    outcome: Comparison,
+    outcome: BeforeAndAfter,
     table: Table,
     found: Pictures,
     scores: dict[str, Any] | None,

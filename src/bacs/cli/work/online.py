@@ -39,7 +39,7 @@ def run_lasting(w: Wishes, method: str, settings: Settings) -> int:
     """The exit code."""
     assert w.state is not None
     names = list_names(w)
-    with kept.owned(w.state), Signals() as signals:
+    with kept.own_folder(w.state), Signals() as signals:
         source, settings = open_run(w, method, settings)
         assert isinstance(source, Stream)
         check_accuracy_of(source.source, w.accuracy)
