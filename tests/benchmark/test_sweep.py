@@ -233,7 +233,7 @@ def test_a_process_that_always_dies_is_the_failure_of_its_cell(recipe, run_folde
         for index, job in enumerate(jobs):
             yield Outcome(index, *((None, job_lost(3, "signal SIGKILL")) if index == 1 else attempt(function, job)), 1)
 
-    monkeypatch.setattr("bacs.engine.inline.outcomes", outcomes)
+    monkeypatch.setattr("bacs.engine.jobs._run_here", outcomes)
     summary = run(recipe, run_folder, out)
     assert summary.finished == 7
     ((name, error),) = summary.failed.items()
