@@ -120,7 +120,7 @@ def test_means_are_over_the_shifts_that_every_row_has():
 def test_some_severities_are_a_comparison_of_their_own():
     records = make_records(corruptions=["fog"], severities=(1, 5), methods=("bn", "bacs"))
     records += make_records(corruptions=["fog"], severities=(1,), methods=("tent",))
-    part = comparisons(records)[0].at([5])
+    part = comparisons(records)[0].at_severities([5])
     assert [entry.method for entry in part.of_kind("single")] == ["bn", "bacs"]
     assert [shift.severity for shift in part.common] == [5]
     assert {record["severity"] for record in part.records} == {5}

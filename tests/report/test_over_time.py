@@ -137,7 +137,7 @@ def test_the_figure_is_on_the_page_and_in_the_folder(tmp_path):
     page = report.page.read_text()
     assert "<h3>Over time</h3>" in page
     assert f'id="sweep-{name}-title"' in page
-    assert "<dt>Images a shift</dt><dd>500</dd>" in page
+    assert "<dt>Images per shift</dt><dd>500</dd>" in page
 
 
 def test_the_figure_takes_the_ink_of_its_surroundings():
