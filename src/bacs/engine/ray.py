@@ -59,6 +59,13 @@ def hold(value: Any) -> Stored:
         raise RunError(f"{type(value).__name__} cannot be sent to other machines: {error}") from error
 
 
+def capacity(*, threads: int, gpus: float) -> int:
+    """How many jobs the machines that are there now can run at the same time; 1 if none could, which Ray waits for."""
+    there = _import().cluster_resources()
+    fit = there.get("CPU", 0) // threads
+    return max(1, int(min(fit, there.get("GPU", 0) // gpus) if gpus else fit))
+
+
 def _task(function: Callable[[Any], Any], job: Any, threads: int) -> tuple[Any, Exception | None]:
     import torch
 
