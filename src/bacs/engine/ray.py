@@ -20,18 +20,26 @@ def outcomes(
 ) -> Generator[Outcome, None, None]:
     """The outcome of every job as it arrives. Leaving the loop early cancels the rest."""
     with connected(address) as ray:
-        # Ray itself starts a task again whose worker or machine was lost.
-        task = ray.remote(_task).options(num_cpus=threads, num_gpus=gpus, max_retries=attempts - 1)
+        # Ray itself would start a job again whose machine was lost, but after all that wait: perhaps a long one last.
+        # Tasks of another scheduling strategy wait in a queue of their own, whose turn comes with the next free worker.
+        how = {"num_cpus": threads, "num_gpus": gpus, "max_retries": 0}
+        task, again = (ray.remote(_task).options(**how, scheduling_strategy=each) for each in ("DEFAULT", "SPREAD"))
         waiting = {task.remote(function, job, threads): index for index, job in enumerate(jobs)}
+        started = [1] * len(jobs)
         try:
             while waiting:
                 (done, *_), _ = ray.wait(list(waiting), num_returns=1)
                 index = waiting.pop(done)
                 try:
-                    yield Outcome(index, *ray.get(done), attempts=1)
-                except ray.exceptions.RayError as error:
-                    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                    yield Outcome(index, None, lost(attempts, reason), attempts)
+                    value, error = ray.get(done)
+                except ray.exceptions.RayError as problem:
+                    if started[index] < attempts and not isinstance(problem, ray.exceptions.RayTaskError):
+                        started[index] += 1
+                        waiting[again.remote(function, jobs[index], threads)] = index
+                        continue
+                    reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+                    value, error = None, lost(started[index], reason)
+                yield Outcome(index, value, error, started[index])
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)

@@ -14,7 +14,7 @@ from bacs.parameters import SELECTIONS
 
 PROTOCOLS = ("offline", "online", "continual", "gradual", "world")
 BACKWARD = {"all": 2, "norm_affine": 1}
-"""Cost of the way back in forward passes, by what is adapted: the gradients of activations are one, of weights another."""
+"""Cost of the way back in forward passes, by what is adapted: gradients of activations are one, of weights another."""
 
 
 @dataclass(frozen=True, kw_only=True)
