@@ -88,7 +88,13 @@ def test_settings_are_those_that_the_method_uses():
 
 @pytest.mark.parametrize(
     ("method", "protocol", "epochs", "cost"),
-    [("bn", "offline", 0, 1), ("tent", "online", 1, 3), ("bacs", "offline", 5, 5 * 3 + 1), ("vanilla", "online", 1, 1)],
+    [
+        ("bn", "offline", 0, 1),
+        ("tent", "online", 1, 2),
+        ("tent", "offline", 5, 5 * 2 + 1),
+        ("bacs", "offline", 5, 5 * 3 + 1),
+        ("vanilla", "online", 1, 1),
+    ],
 )
 def test_the_cost_is_in_forward_passes(method, protocol, epochs, cost):
     assert Cell("mnist", method, protocol, epochs, {}).cost == cost
@@ -164,10 +170,21 @@ def test_identity_takes_a_shift_s_name_apart():
 
 def test_cells_run_shift_by_shift_and_the_longest_first():
     cells = plan(parse({"shifts": ["mnist", "svhn"], "methods": ["bn", "tent", "bacs"], "epochs": [1, 2]}))
-    ordered = order_cells(cells)
+    ordered = order_cells(cells, workers=2)
     assert [cell.shift for cell in ordered] == ["mnist"] * 5 + ["svhn"] * 5
-    assert [cell.cost for cell in ordered[:5]] == [7, 7, 4, 4, 1]
+    assert [cell.cost for cell in ordered[:5]] == [7, 5, 4, 3, 1]
     assert sorted(cell.id for cell in ordered) == sorted(cell.id for cell in cells)
+
+
+@pytest.mark.parametrize(("workers", "together"), [(1, 1), (3, 1), (4, 2), (7, 3), (9, 3), (100, 4)])
+def test_the_last_shifts_begin_with_their_longest_cells_if_workers_are_many(workers, together):
+    shifts = ["mnist", "svhn", "usps", "cifar10"]
+    cells = plan(parse({"shifts": shifts, "methods": ["bn", "tent", "bacs"]}))
+    ordered = order_cells(cells, workers)
+    apart, end = ordered[: 3 * (4 - together)], ordered[3 * (4 - together) :]
+    assert [cell.method for cell in apart] == ["bacs", "tent", "bn"] * (4 - together)
+    assert [cell.method for cell in end] == ["bacs"] * together + ["tent"] * together + ["bn"] * together
+    assert [cell.shift for cell in end] == shifts[-together:] * 3
 
 
 def test_part_of_an_epoch_has_a_row_and_a_name_of_its_own():

@@ -31,6 +31,11 @@ def die_the_first_time(file):
     return Path(file).name
 
 
+def die_the_first_time_or_rest(file):
+    die_the_first_time(file)
+    time.sleep(0.5)
+
+
 def die(number):
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,10 +65,11 @@ def run_cells(
     place.check()
     root = data_root(data_dir)
     finished = set(store.check(out, about, cells, varied=varied))
-    todo = order_cells([cell for cell in cells if cell.id not in finished])
+    todo = [cell for cell in cells if cell.id not in finished]
     if todo:
         check_shifts(todo, run, about["run"]["sha256"], root, download=download)
-    with store.lock_folder(out), store.working_folder(out) as working:
+    connection = place.connect() if todo else nullcontext()
+    with store.lock_folder(out), store.working_folder(out) as working, connection:
         store.begin(out, about)
         for cell in cells:
             if cell.id in finished:  # and the sweep was killed before it could tidy up
@@ -83,16 +85,21 @@ def run_cells(
                 place.device_of(turn),
                 compile,
             )
-            for turn, cell in enumerate(todo)
+            for turn, cell in enumerate(order_cells(todo, place.capacity()) if todo else ())
         ]
         errors = _run(jobs, place, console or Console(stderr=True))
     return SweepSummary(len(cells), len(cells) - len(todo), len(todo) - len(errors), errors)
 
 
-def order_cells(cells: Sequence[Cell]) -> list[Cell]:
-    """Shift by shift, to keep few images at a time; of one shift the longest first, to let workers end together."""
-    shifts = {shift: turn for turn, shift in enumerate(dict.fromkeys(cell.shift for cell in cells))}
-    return sorted(cells, key=lambda cell: (shifts[cell.shift], -cell.cost))
+def order_cells(cells: Sequence[Cell], workers: int) -> list[Cell]:
+    """Shift by shift, to keep few images at a time; of one shift the longest first, to let workers end together.
+
+    The last shifts count as one, as many as have a cell for every worker: a long cell of the last one would otherwise
+    begin when most workers have nothing left to do. It keeps no more images than workers that are busy do anyway.
+    """
+    turns = {shift: turn for turn, shift in enumerate(dict.fromkeys(cell.shift for cell in cells))}
+    last = sorted(turns[cell.shift] for cell in cells)[-workers:][0]
+    return sorted(cells, key=lambda cell: (min(turns[cell.shift], last), -cell.cost))
 
 
 def check_shifts(cells: Sequence[Cell], run: Path, sha256: str, root: Path, *, download: bool) -> None:

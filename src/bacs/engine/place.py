@@ -51,6 +51,13 @@ class Place:
         gpus = self._gpus()
         return f"cuda:{turn % gpus}" if gpus else self.device
 
+    def capacity(self) -> int:
+        """How many jobs can run at the same time; on a cluster, while connected, by the machines that it has now."""
+        if self.engine == "ray":
+            return ray.capacity(threads=self.threads, gpus=self._gpus_of_a_job())
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return self.workers or self._gpus() or cores
+
     def connect(self) -> AbstractContextManager[Any]:
         """One connection to the cluster for all that is held and run in the block."""
         return ray.connect(self.address) if self.engine == "ray" else nullcontext()
@@ -67,17 +74,20 @@ class Place:
         on_result: Callable[[Outcome], None] = lambda outcome: None,
     ) -> list[Any]:
         """`bacs.engine.run` here."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return run(
             function,
             jobs,
             engine=self.engine,
-            workers=max(1, min(self.workers or self._gpus() or cores, len(jobs))),
+            workers=1 if self.engine == "ray" else max(1, min(self.capacity(), len(jobs))),
             threads=self.threads,
-            gpus=1 if self.device.startswith("cuda") else 0,
+            gpus=self._gpus_of_a_job(),
             address=self.address,
             on_result=on_result,
         )
+
+    def _gpus_of_a_job(self) -> int:
+        """What Ray reserves."""
+        return 1 if self.device.startswith("cuda") else 0
 
     def _gpus(self) -> int:
         """How many GPUs of this machine jobs are spread over."""

@@ -20,18 +20,26 @@ def outcomes(
 ) -> Generator[Outcome, None, None]:
     """The outcome of every job as it arrives. Leaving the loop early cancels the rest."""
     with connect(address) as ray:
-        # Ray itself starts a task again whose worker or machine was lost.
-        task = ray.remote(_task).options(num_cpus=threads, num_gpus=gpus, max_retries=attempts - 1)
+        # Ray itself would start a job again whose machine was lost, but after all that wait: perhaps a long one last.
+        # Tasks of another scheduling strategy wait in a queue of their own, whose turn comes with the next free worker.
+        how = {"num_cpus": threads, "num_gpus": gpus, "max_retries": 0}
+        task, again = (ray.remote(_task).options(**how, scheduling_strategy=each) for each in ("DEFAULT", "SPREAD"))
         waiting = {task.remote(function, job, threads): index for index, job in enumerate(jobs)}
+        started = [1] * len(jobs)
         try:
             while waiting:
                 (done, *_), _ = ray.wait(list(waiting), num_returns=1)
                 index = waiting.pop(done)
                 try:
-                    yield Outcome(index, *ray.get(done), attempts=1)
-                except ray.exceptions.RayError as error:
-                    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                    yield Outcome(index, None, job_lost(attempts, reason), attempts)
+                    value, error = ray.get(done)
+                except ray.exceptions.RayError as problem:
+                    if started[index] < attempts and not isinstance(problem, ray.exceptions.RayTaskError):
+                        started[index] += 1
+                        waiting[again.remote(function, jobs[index], threads)] = index
+                        continue
+                    reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+                    value, error = None, job_lost(started[index], reason)
+                yield Outcome(index, value, error, started[index])
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
@@ -57,6 +65,13 @@ def hold(value: Any) -> RayValue:
         return RayValue(_import().put(value))
     except (TypeError, AttributeError) as error:  # what pickle raises
         raise RunError(f"{type(value).__name__} cannot be sent to other machines: {error}") from error
+
+
+def capacity(*, threads: int, gpus: float) -> int:
+    """How many jobs the machines that are there now can run at the same time; 1 if none could, which Ray waits for."""
+    there = _import().cluster_resources()
+    fit = there.get("CPU", 0) // threads
+    return max(1, int(min(fit, there.get("GPU", 0) // gpus) if gpus else fit))
 
 
 def _task(function: Callable[[Any], Any], job: Any, threads: int) -> tuple[Any, Exception | None]:

@@ -13,8 +13,8 @@ from bacs.objectives import Objective
 from bacs.parameters import SELECTIONS
 
 PROTOCOLS = ("offline", "online", "continual", "gradual", "world")
-BACKWARD = 2
-"""Cost of the way back through a network, in forward passes."""
+BACKWARD = {"all": 2, "norm_affine": 1}
+"""Cost of the way back in forward passes, by what is adapted: gradients of activations are one, of weights another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Method:
         if self.adapts is None:
             return 1
         adapting = epochs if protocol == "offline" else 1
-        return self.passes(protocol, epochs) + BACKWARD * adapting
+        return self.passes(protocol, epochs) + BACKWARD[self.adapts] * adapting
 
 
 METHODS: dict[str, Method] = {
