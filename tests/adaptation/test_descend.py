@@ -163,7 +163,7 @@ def test_while_a_cuda_graph_is_recorded_a_step_reads_nothing_back(monkeypatch, i
     )
     with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
         take_step(running, images.to("meta"))  # the check for finite logits
-    monkeypatch.setattr("bacs.adaptation.forward.recording", lambda device: True)
+    monkeypatch.setattr("bacs.adaptation.forward.is_recording", lambda device: True)
     for _ in range(2):
         assert take_step(running, images.to("meta")).device.type == "meta"
 
