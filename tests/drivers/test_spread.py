@@ -83,7 +83,7 @@ def test_every_row_is_predicted_once(ensemble, views, monkeypatch):
 
 
 def test_what_does_not_fit_is_said_before_any_job(ensemble, monkeypatch):
-    monkeypatch.setattr(spread, "do", None)
+    monkeypatch.setattr(spread, "run_job", None)
     wide = np.zeros((40, 4, 12, 12), np.float32)
     for method in bacs.METHODS:
         with pytest.raises(ValueError, match="it takes 3 channels, got 4 channels"):
