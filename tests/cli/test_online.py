@@ -207,7 +207,7 @@ def test_what_had_arrived_before_a_kill_comes_first_and_in_its_order(place, adap
             monkeypatch.setattr(sys, "stdin", file)
             return adapt("-", "--method", "bacs", "--save-every", 100, *options, **how)
 
-    own, calls = online.take, []
+    own, calls = online.predict_batch, []
 
     def take(*arguments):
         calls.append(own(*arguments))
@@ -215,7 +215,7 @@ def test_what_had_arrived_before_a_kill_comes_first_and_in_its_order(place, adap
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(online, "take", take)
+        patch.setattr(online, "predict_batch", take)
         with pytest.raises(Killed):
             read(names[::-1])
     arrived = [json.loads(line) for line in Path("state/arrived.jsonl").read_text().splitlines()]
@@ -281,14 +281,14 @@ def test_one_picture_alone_waits_for_the_next_start(place, adapt, monkeypatch):
 
 def test_ctrl_c_ends_after_the_batch_at_hand(place, adapt, monkeypatch):
     adapt("photos", "--method", "bacs", out="whole.csv", state="whole")
-    own = online.take
+    own = online.predict_batch
 
     def take(*arguments):
         own(*arguments)
         os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(online, "take", take)
+        patch.setattr(online, "predict_batch", take)
         code, _, err = adapt("photos", "--method", "bacs")
     assert code == 130
     assert "Stopped after 8 rows; the same command goes on." in err
