@@ -195,6 +195,19 @@ def test_a_state_of_other_settings_begins_anew(swept, run_folder, tmp_path, monk
     assert record in but_for_the_clock(swept)
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_a_state_from_before_there_were_resets_is_of_a_cell_without_them(number):
+    cell, other = plan(parse(RECIPE))[number], plan(parse(RECIPE | VARIANTS))[1]
+    about = {"cell": json.loads(json.dumps(cell.identity())), "run": "a"}
+    older = json.loads(json.dumps(about))
+    del older["cell"]["settings"]["guard"]
+    older["cell"]["settings"].pop("reset_every", None)
+    assert lasting.is_state_of(cell, older, about)
+    assert not lasting.is_state_of(cell, older | {"run": "b"}, about)
+    assert not lasting.is_state_of(cell, None, about)
+    assert not lasting.is_state_of(other, older, about | {"cell": other.identity()})
+
+
 def test_seconds_add_up_over_lives(swept):
     record = by_method(swept)["bacs"]
     assert set(record["seconds"]) == {"load", "data", "passes", "scores", "total"}

@@ -16,6 +16,8 @@ from bacs.data.image_set import ImageSet
 from bacs.drivers import kept, stream
 from bacs.ensemble import Ensemble
 from bacs.methods import Stream
+from bacs.methods.catalogue import METHODS
+from bacs.methods.settings import settings_used
 from bacs.threads import OnBatch
 
 SAVE_EVERY = 50
@@ -69,7 +71,7 @@ def begin_or_resume(
     tally = Tally(folder, list(bounds_of(cell.world, cell.window, cell.data)), len(ensemble))
     if kept.exists(folder):
         running = kept.read(folder, device=options["device"])
-        if running.beside.get("about") == about:
+        if is_state_of(cell, running.beside.get("about"), about):
             tally.resume(running)
             return running, tally
     shutil.rmtree(folder, ignore_errors=True)
@@ -77,6 +79,14 @@ def begin_or_resume(
     running = stream(ensemble, cell.method, seed=cell.seed, **settings, **options)
     tally.save(running, {"about": about, "seconds": {}})
     return running, tally
+
+
+def is_state_of(cell: Cell, there: dict[str, Any] | None, about: dict[str, Any]) -> bool:
+    """Whether a state is of this very cell; an older one says less of its settings, and means the defaults."""
+    if there is None or there["cell"]["method"] != cell.method:
+        return False
+    settings = settings_used(METHODS[cell.method], there["cell"]["settings"])
+    return there | {"cell": there["cell"] | {"settings": settings}} == about
 
 
 def events_of(running: Stream, batch_size: int, images: int) -> list[dict[str, Any]]:
