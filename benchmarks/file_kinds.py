@@ -28,7 +28,7 @@ from bacs.benchmark import plan, store
 from bacs.benchmark import recipe as sweep_recipe
 from bacs.benchmark import tune as tune_recipe
 from bacs.benchmark.cell import Cell
-from bacs.benchmark.run_checksum import describe_run as checksum_run
+from bacs.benchmark.run_checksum import identify_run
 from bacs.cli.info import describe_run
 from bacs.data.download import unpack
 from bacs.errors import BacsError
@@ -187,7 +187,7 @@ def of_ensembles(place):
         one_file("manifest, sealed anew", manifest, damage_manifest, load_and_use),
         one_file("manifest of 0.1", manifest, damage_old_manifest, load_and_use),
         one_file(
-            "manifest for bacs info", manifest, damage_manifest, lambda: repr((describe_run(run), checksum_run(run)))
+            "manifest for bacs info", manifest, damage_manifest, lambda: repr((describe_run(run), identify_run(run)))
         ),
         one_file("member's tensors", weights, damage_bytes, load, is_sealed=True),
         Kind("member's tensors, summed anew", lambda rng: damage_tensors(run, rng.choice(groups), rng), load_and_use),

@@ -51,7 +51,7 @@ def bare_seconds(cells, ensemble, shifts):
 
 def sweep_seconds(recipe, run, data_dir):
     """Seconds of the sweep, and what its records say of them."""
-    run_checksum.open_run.cache_clear()  # reading the run is part of it
+    run_checksum.open_unchanged.cache_clear()  # reading the run is part of it
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         summary = sweep(

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import bacs
-from bacs.benchmark.run_checksum import describe_run
+from bacs.benchmark.run_checksum import identify_run
 from bacs.errors import CheckpointError
 from bacs.files import seal
 from bacs.parameters import read
@@ -139,7 +139,7 @@ def test_the_shipped_run_knows_the_size_of_its_images():
     assert sizes == [(32, 32)] * 5
     # The records beside it name the run by this sum, and a sweep goes on with no other.
     record = json.loads((run.parent / "cifar10-c" / "sweep.json").read_text())
-    assert describe_run(run)["sha256"] == record["run"]["sha256"]
+    assert identify_run(run)["sha256"] == record["run"]["sha256"]
 
 
 def test_types_other_than_float32_come_back(tmp_path):

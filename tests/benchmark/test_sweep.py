@@ -103,7 +103,7 @@ def test_a_record_says_where_it_comes_from(swept, run_folder):
     assert (record["seed"], record["limit"], record["error"], record["format"]) == (3, 48, None, 2)
     assert record["settings"]["learning_rate"] == 0.01
     assert record["class_names"][0] == "T-shirt/top"
-    assert record["run"] == {"sha256": run_checksum.describe_run(run_folder)["sha256"], "members": 2, "name": "tiny"}
+    assert record["run"] == {"sha256": run_checksum.identify_run(run_folder)["sha256"], "members": 2, "name": "tiny"}
     assert set(record["versions"]) == {"bacs", "torch", "numpy", "python"}
     seconds = record["seconds"]
     assert seconds["total"] >= seconds["passes"] > 0
@@ -195,11 +195,11 @@ def test_another_ensemble_under_the_same_name_is_noticed(recipe, tmp_path):
 
 def test_a_run_that_changes_while_it_is_swept_fails_the_cells_that_met_it(recipe, tmp_path):
     tiny_ensemble().save(tmp_path / "run")
-    known = run_checksum.describe_run(tmp_path / "run")["sha256"]
+    known = run_checksum.identify_run(tmp_path / "run")["sha256"]
     tiny_ensemble(seeds=(5, 6)).save(tmp_path / "run")
-    run_checksum.open_run.cache_clear()
+    run_checksum.open_unchanged.cache_clear()
     with pytest.raises(RunError, match="has changed since the sweep began"):
-        run_checksum.open_run(tmp_path / "run", known)
+        run_checksum.open_unchanged(tmp_path / "run", known)
 
 
 def test_a_killed_worker_costs_no_cell(recipe, run_folder, tmp_path):

@@ -72,7 +72,7 @@ def failed(job: CellJob, error: BaseException) -> dict[str, Any]:
 def measured(job: CellJob) -> dict[str, Any]:
     """The record of a cell."""
     cell, clock = job.cell, Clock()
-    ensemble = run_checksum.open_run(job.run, job.about_run["sha256"])
+    ensemble = run_checksum.open_unchanged(job.run, job.about_run["sha256"])
     clock.lap("load")
     first = shared_shift(job, cell.shifts[0])
     clock.lap("data")

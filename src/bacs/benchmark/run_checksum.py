@@ -12,7 +12,7 @@ from bacs.ensemble import Ensemble
 from bacs.errors import RunError
 
 
-def describe_run(run: Path) -> dict[str, Any]:
+def identify_run(run: Path) -> dict[str, Any]:
     """Checksum, number of members and name of a training run or a saved ensemble; reads manifests only.
 
     The checksum covers tensors (by their own sums), architectures, preprocessing, posteriors and class names, but
@@ -38,9 +38,9 @@ def describe_run(run: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def open_run(run: Path, sha256: str) -> Ensemble:
+def open_unchanged(run: Path, sha256: str) -> Ensemble:
     """The ensemble of a run, read once by each process; raises if it is no longer the one that the sweep began with."""
     ensemble = load(run)
-    if describe_run(run)["sha256"] != sha256:
+    if identify_run(run)["sha256"] != sha256:
         raise RunError(f"{run} has changed since the sweep began")
     return ensemble

@@ -36,7 +36,7 @@ def sweep(recipe: Recipe, run: str | Path, out: str | Path, **options: Any) -> S
 
 def about(recipe: Mapping[str, Any], run: Path, kind: str = "sweep") -> dict[str, Any]:
     """What a folder's manifest says: the recipe as it was resolved, and the run."""
-    return {"kind": kind, "recipe": json.loads(json.dumps(recipe)), "run": run_checksum.describe_run(run)}
+    return {"kind": kind, "recipe": json.loads(json.dumps(recipe)), "run": run_checksum.identify_run(run)}
 
 
 def run_cells(
@@ -107,7 +107,7 @@ def check_shifts(cells: Sequence[Cell], run: Path, sha256: str, root: Path, *, d
 
     One shift that can be read is enough to begin: what is wrong with others becomes the error of their cells.
     """
-    ensemble, problem = run_checksum.open_run(run, sha256), None
+    ensemble, problem = run_checksum.open_unchanged(run, sha256), None
     seeds = {name: cell.seed for cell in cells for name in cell.shifts}
     for name, seed in seeds.items():
         try:
