@@ -7,7 +7,7 @@ with their `names`, labels `y` and `imagenet1k_index`, the place of each label a
 
 Of 1,500 pictures 256 are held out: clean, they make the Fisher posterior; under validation corruptions, they choose
 learning rates and beta, by NLL after about as many steps as the evaluation takes. The next 320 are evaluated, 1000-way.
-One record a cell goes to results/efficientnet; a cell that has its record is not run again. benchmarks/model_tables.py
+One record per cell goes to results/efficientnet; a cell that has its record is not run again. benchmarks/model_tables.py
 makes the table in docs/measurements/models.md.
 """
 
@@ -97,7 +97,7 @@ def settings_of(ensemble: bacs.Ensemble, choice: dict[str, Any]) -> dict[str, An
 
 
 def cell(job: tuple) -> None:
-    """Runs one shift under its rows and choices; a record a cell, those that exist are left alone."""
+    """Runs one shift under its rows and choices; a record per cell, those that exist are left alone."""
     run, pack, folder, shift, severity, choices, limit = job
     missing = [(file, row, choice) for file, row, choice in choices if not (folder / file).exists()]
     if not missing:
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True, help="folder for the network with its posterior, 60 MB")
     parser.add_argument("--severity", type=int, default=3)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--limit", type=int, help="pictures a cell, for a first try; use another --out with it")
+    parser.add_argument("--limit", type=int, help="pictures per cell, for a first try; use another --out with it")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.limit and options.out == RESULTS:

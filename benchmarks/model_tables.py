@@ -12,7 +12,7 @@ RESULTS = ROOT / "results"
 
 
 def memory() -> list[str]:
-    """Megabytes and their ratio to training, a row a batch size."""
+    """Megabytes and their ratio to training, a row per batch size."""
     rows = json.loads((RESULTS / "performance" / "memory.json").read_text())["megabytes"]
     names = list(next(iter(rows.values())))
     lines = ["| batch | " + " | ".join(names) + " |", "|---:|" + "---:|" * len(names)]
@@ -31,7 +31,7 @@ def small_vit() -> list[str]:
 
 
 def efficientnet() -> list[str]:
-    """Accuracy and NLL by shift and in the mean over the corruptions, a row a method."""
+    """Accuracy and NLL by shift and in the mean over the corruptions, a row per method."""
     records = [json.loads(file.read_text()) for file in (RESULTS / "efficientnet").glob("*.*.json")]
     shifts = ["clean", *sorted({r["shift"] for r in records} - {"clean"})]
     rows = list(dict.fromkeys(r["row"] for r in sorted(records, key=lambda r: r["place"])))
