@@ -7,8 +7,8 @@ with their `names`, labels `y` and `imagenet1k_index`, the place of each label a
 
 Of 1,500 pictures 256 are held out: clean, they make the Fisher posterior; under validation corruptions, they choose
 learning rates and beta, by NLL after about as many steps as the evaluation takes. The next 320 are evaluated, 1000-way.
-One record per cell goes to results/efficientnet; a cell that has its record is not run again. benchmarks/model_tables.py
-makes the table in docs/measurements/models.md.
+One record per cell goes to results/efficientnet; a cell that has its record is not run again.
+benchmarks/model_tables.py makes the table in docs/measurements/models.md.
 """
 
 import argparse
