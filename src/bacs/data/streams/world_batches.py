@@ -39,8 +39,8 @@ def world_batches(
     >>> clean = np.zeros((10, 8, 8, 3), np.uint8)
     >>> from bacs.data import plan_segments
     >>> world = World(plan_segments("abrupt", ["fog", "snow"], images=25), images=1000)
-    >>> [(batch.first, len(batch.images)) for batch in world_batches(world, clean, start=900)]
-    [(900, 64), (964, 36)]
+    >>> print(*((batch.first, len(batch.images)) for batch in world_batches(world, clean, start=900)))
+    (900, 64) (964, 36)
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be >= 1, got {batch_size}")

@@ -131,10 +131,10 @@ def plan_segments(
     - `gradual`: through all severities, up and down, within each corruption
     - `blended`: each corruption turns into the next, the last into the first; severities take turns
 
-    >>> [segment.name for segment in plan_segments("abrupt", ["fog", "snow", "frost"], severities=[5, 3])]
-    ['fog/5', 'snow/3', 'frost/5']
-    >>> [segment.name for segment in plan_segments("blended", ["fog", "snow"])]
-    ['fog+snow/5', 'snow+fog/5']
+    >>> print(*(segment.name for segment in plan_segments("abrupt", ["fog", "snow", "frost"], severities=[5, 3])))
+    fog/5 snow/3 frost/5
+    >>> print(*(segment.name for segment in plan_segments("blended", ["fog", "snow"])))
+    fog+snow/5 snow+fog/5
     """
     if changes not in CHANGES:
         raise unknown_name("changes", changes, tuple(CHANGES))
