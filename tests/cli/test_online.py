@@ -238,6 +238,7 @@ def test_a_folder_that_fills_up_is_followed_until_it_is_stopped(place, adapt, mo
     monkeypatch.setattr(arrivals, "SETTLED", 0.05)
     monkeypatch.setattr(online, "followed_names", partial(arrivals.followed_names, pause=0.02))
     os.mkdir("camera")
+    handler = signal.getsignal(signal.SIGTERM)
 
     def fill():
         for number in range(19):
@@ -258,7 +259,7 @@ def test_a_folder_that_fills_up_is_followed_until_it_is_stopped(place, adapt, mo
     assert "images: 19, new: 19, pictures skipped: 0" in out
     adapt("camera", "--method", "bacs", out="whole.csv", state="whole")
     assert Path("rows.csv").read_bytes() == Path("whole.csv").read_bytes()  # the last three as a batch of their own
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == handler
 
 
 def test_one_picture_alone_waits_for_the_next_start(place, adapt, monkeypatch):
