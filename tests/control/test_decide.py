@@ -5,7 +5,7 @@ import pytest
 from bacs.control.candidates import Picked
 from bacs.control.decide import Choices, Evidence, decide
 from bacs.control.looks import Gain
-from bacs.control.standing import FIRST, MEMORY, Standing, begin_world, count_classes, count_look, earn
+from bacs.control.standing import AGAIN, FIRST, MEMORY, Standing, begin_world, count_classes, count_look, earn
 
 KNOWN = Standing(settled=FIRST)
 ADAPTING = Choices(adapts=True, batch_weight=1.0, statistics="source", aside=False, may_adapt=True, guard=True)
@@ -76,8 +76,8 @@ def test_other_averages_than_those_of_training_are_let_go_of():
 def test_a_new_world_is_unknown_until_enough_of_it_was_looked_at():
     known = Standing(images=900, credit=3.0, settled=FIRST, refused=True, halved=True, picked=0.5)
     now = begin_world(known, holds=True)
-    assert now == Standing(images=900, credit=3.0, picked=0.5, holds=True)
-    almost = count_look(now, FIRST - 1)
+    assert now == Standing(images=900, credit=3.0, picked=0.5, holds=True, settled=FIRST - AGAIN)
+    almost = count_look(now, AGAIN - 1)
     assert (almost.holds, almost.knows_world) == (True, False)
     assert count_look(almost, 1) == Standing(images=900, credit=3.0, picked=0.5, settled=FIRST)
 

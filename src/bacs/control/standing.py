@@ -5,7 +5,10 @@ from dataclasses import dataclass, replace
 from bacs.control.candidates import MIXED, WEIGHTS
 
 FIRST = 256
-"""Images that are looked at before weights may move, and again after a change of the world."""
+"""Images that are looked at before weights may move."""
+
+AGAIN = 128
+"""Images that are looked at after a change of the world: the time for more is not earned before the next one."""
 
 SHARE = 0.15
 """What looks may cost, as a part of all other passes."""
@@ -30,7 +33,7 @@ class Standing:
     picked: float = 0.0  # share of batch statistics that is best at home
     few: bool = False  # whether batches hold few classes each
     mixed: tuple[float, ...] = ()  # of the last batches, how mixed
-    settled: int = 0  # images looked at in this world
+    settled: int = 0  # images looked at in this world, and in those before it what need not be seen again
     refused: bool = False  # whether adapted weights were given up in it
     halved: bool = False  # whether they went half of the way home
     holds: bool = False  # whether they wait until enough of it was seen
@@ -42,8 +45,8 @@ class Standing:
 
 
 def begin_world(now: Standing, *, holds: bool) -> Standing:
-    """Nothing is known of a new world; weights that moved in the old one hold still."""
-    return replace(now, settled=0, refused=False, halved=False, holds=holds)
+    """Too little is known of a new world until AGAIN images were looked at; weights that moved before hold still."""
+    return replace(now, settled=FIRST - AGAIN, refused=False, halved=False, holds=holds)
 
 
 def earn(now: Standing, passes: int, images: int) -> Standing:
