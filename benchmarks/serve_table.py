@@ -1,4 +1,4 @@
-"""The table of docs/serve.md, from what `benchmarks/serve_load.py --record results/serve/load.json` kept.
+"""The table of docs/serve.md, from what `benchmarks/serve_load.py --record` kept: of BACS, and of auto.
 
 python benchmarks/serve_table.py
 """
@@ -11,11 +11,25 @@ from pages import ROOT, write_table
 LATENCIES = ("half_load_latency_seconds", "full_load_latency_seconds")
 
 
-def markdown(record):
-    """One line for each figure."""
+RECORDS = {"BACS": "load.json", "auto": "load-auto.json"}
+
+
+def read_records():
+    """By the name of a column."""
+    return {name: json.loads((ROOT / "results" / "serve" / file).read_text()) for name, file in RECORDS.items()}
+
+
+def markdown(records):
+    """One line for each figure, one column for each record."""
+    columns = [dict(figures_of(record)) for record in records.values()]
+    head = [f"| | {' | '.join(records)} |", "|---|" + "---|" * len(records)]
+    return head + [f"| {name} | {' | '.join(each[name] for each in columns)} |" for name in columns[0]]
+
+
+def figures_of(record):
     service, loop = record["service_images_per_second"], record["loop_images_per_second"]
     memory, half, full = (record[name] for name in ("memory_megabytes", *LATENCIES))
-    rows = [
+    return [
         ("requests, of them failed", f"{record['requests']:,}, {record['failed']}"),
         ("images per second, service, by round", ", ".join(f"{value:.1f}" for value in service)),
         ("images per second, the stream in a loop, by round", ", ".join(f"{value:.1f}" for value in loop)),
@@ -25,11 +39,10 @@ def markdown(record):
         ("latency at half of that load, median and 99 %", f"{half['p50']:.2f} s, {half['p99']:.2f} s"),
         ("memory, before and after each round", ", ".join(f"{value:.0f}" for value in memory) + " MB"),
     ]
-    return ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
 
 
 def main():
-    write_table("docs/serve.md", "serve load", markdown(json.loads((ROOT / "results/serve/load.json").read_text())))
+    write_table("docs/serve.md", "serve load", markdown(read_records()))
 
 
 if __name__ == "__main__":
