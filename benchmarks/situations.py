@@ -194,7 +194,8 @@ def tables() -> dict[str, list[str]]:
     found = {}
     for folder in sorted(path for path in RESULTS.glob("*") if path.is_dir()):
         records = stored(folder.name)
-        found[f"{folder.name} means"] = [*mean_table(records), "", *claims(records)]
+        so_far = f"{len(records)} of {len(names())} situations were run."
+        found[f"{folder.name} means"] = [so_far, "", *mean_table(records), "", *claims(records)]
         found[f"{folder.name} situations"] = situation_table(records)
     return found
 

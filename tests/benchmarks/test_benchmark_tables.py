@@ -6,6 +6,7 @@ import few_classes
 import model_tables
 import posterior_tables
 import pytest
+import situations
 import tempered_entropy
 import training_table
 from benchmark_tables import PAGE, lines, marked
@@ -58,3 +59,11 @@ def test_the_table_of_temperatures_is_what_its_sweeps_hold():
     found = tempered_entropy.table()
     assert len(found) == 2 + len(tempered_entropy.ROWS)
     assert with_table(page, "tempered", found) == page
+
+
+def test_the_tables_of_situations_are_what_their_records_hold():
+    page = (ROOT / "docs" / "auto.md").read_text()
+    assert len(situations.names()) == 66
+    assert len(situations.tables()) >= 2
+    for title, table in situations.tables().items():
+        assert with_table(page, title, table) == page, title
