@@ -82,6 +82,14 @@ def test_a_new_world_is_unknown_until_enough_of_it_was_looked_at():
     assert count_look(almost, 1) == Standing(images=900, credit=3.0, picked=0.5, settled=FIRST)
 
 
+def test_classes_in_runs_take_longer_unless_it_is_clear():
+    now = begin_world(Standing(settled=FIRST, few=True), holds=True)
+    assert now.settled == 0  # 128 images may be of one class
+    assert not count_look(now, AGAIN).knows_world
+    assert not count_look(now, AGAIN - 1, clear=True).knows_world
+    assert count_look(now, AGAIN, clear=True) == Standing(settled=FIRST, few=True)
+
+
 def test_looks_earn_fifteen_percent_of_other_passes():
     assert earn(Standing(credit=0.0), 3, 64).credit == pytest.approx(0.15 * 192)
 

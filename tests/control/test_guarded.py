@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import bacs
-from bacs.control.standing import FIRST
+from bacs.control.standing import AGAIN
 from bacs.parameters import read
 from bacs.posteriors import flat
 from blobs import CLASSES, blobs, shifted
@@ -55,7 +55,7 @@ def test_weights_move_only_after_the_first_images_and_in_mixed_classes(ensemble)
     for part in shifted(points).split(64):
         stream.step(part)
         seen.append(stream.adapts)
-    assert seen[: FIRST // 64 - 1] == [False] * (FIRST // 64 - 1)
+    assert seen[: AGAIN // 64 - 1] == [False] * (AGAIN // 64 - 1)  # it is clear by then
     assert seen[-1]
     few = bacs.stream(ensemble, "auto")
     follow(few, shifted(blobs(640, 5, (0, 3))[0]), labels)
@@ -129,7 +129,7 @@ def test_a_single_network_asks_mirrored_pictures(monkeypatch):
     for part in images.split(32):
         p = stream.step(part)
     torch.testing.assert_close(p.sum(dim=1), torch.ones(32))
-    assert len(asked) == 5 + 3  # the first batch, and the last images once 64 are gathered, under every share
+    assert len(asked) == 3 + 3  # the first batch, and the last images once 64 are gathered, under every share
     assert torch.equal(asked[0], images[:32])
 
 

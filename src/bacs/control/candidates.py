@@ -1,8 +1,8 @@
 """Shares of batch statistics that are tried, and which of them the members' own word speaks for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
@@ -13,6 +13,10 @@ from bacs.parameters import batch_norm_layers
 
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0)
 ANCHOR = 0.25
+STREAM_WEIGHTS = (0.0, ANCHOR, 1.0)
+REST_WEIGHTS = (0.0, ANCHOR)
+"""Of streams, whose looks must be quick; and of one that rests at source statistics in a world that it knows."""
+
 MIXED = 0.7
 """Classes are mixed if at least this part of what equally frequent ones would give is counted."""
 
@@ -47,11 +51,18 @@ def nothing_to_try(ensemble: Ensemble) -> str | None:
 
 
 def try_weights(
-    ensemble: Ensemble, images: Images, *, batch_size: int, seed: int, mirrored: bool
+    ensemble: Ensemble,
+    images: Images,
+    weights: Sequence[float] = WEIGHTS,
+    *,
+    batch_size: int,
+    seed: int,
+    mirrored: bool,
+    trusting: bool = False,
 ) -> dict[float, Votes]:
     """What the ensemble shows of itself under every share."""
-    how = {"batch_size": batch_size, "seed": seed, "mirrored": mirrored}
-    return {r: probing.look(replace(ensemble, statistics=Statistics(r)), images, **how) for r in WEIGHTS}
+    how: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "mirrored": mirrored, "trusting": trusting}
+    return {r: probing.look(replace(ensemble, statistics=Statistics(r)), images, **how) for r in weights}
 
 
 def are_near_copies(found: Mapping[float, Votes]) -> bool:

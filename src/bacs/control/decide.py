@@ -3,11 +3,8 @@
 from typing import Literal, NamedTuple
 
 from bacs.control.candidates import MIXED, Picked
-from bacs.control.looks import Gain
+from bacs.control.looks import CLEARLY, Gain
 from bacs.control.standing import Standing
-
-CLEARLY = 3.0
-"""Standard errors by which adapted weights must agree less to be given up at once."""
 
 
 class Choices(NamedTuple):

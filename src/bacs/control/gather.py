@@ -27,8 +27,6 @@ DRAW = 64
 """Images that are drawn at a time, whenever so many have come."""
 
 CAPACITY = 512
-SHARES = (0.0, 0.25, 1.0)
-"""Of the drawn images' statistics, that are tried."""
 
 
 class Gathered:
@@ -108,23 +106,29 @@ class Gathered:
         drawn: Sequence[Tensor],
         class_mask: Tensor | None,
         threads: Threads,
-    ) -> tuple[Votes, Votes]:
-        """What members say of the last images and of drawn ones, by this share of the drawn ones' statistics."""
+    ) -> tuple[Votes, Votes | None]:
+        """What members say of the last images and of drawn ones, by this share of the drawn ones' statistics.
+
+        Of drawn ones nothing at share 0, for which they need not be seen.
+        """
         recent = self.recent(len(members))
 
         def rows_of(index: int) -> list[Tensor]:
             member = members[index]
-            mixtures, said = mixtures_of(member.model, batch_weight, member.prepare(drawn[index]))
+            if batch_weight == 0:
+                mixtures, of_drawn = reference_of(member.model), []
+            else:
+                mixtures, said = mixtures_of(member.model, batch_weight, member.prepare(drawn[index]))
+                of_drawn = [probabilities(restrict(logits_of(said), class_mask), class_mask).cpu()]
             asked = [recent[index]]
             if len(members) == 1:  # and so has nobody else to agree with
                 asked.append(probing.mirror(recent[0]))
-            rows = [rows_by(member, mixtures, images, class_mask) for images in asked]
-            return [*rows, probabilities(restrict(logits_of(said), class_mask), class_mask).cpu()]
+            return [*(rows_by(member, mixtures, images, class_mask) for images in asked), *of_drawn]
 
         rows = threads.map(rows_of, range(len(members)))
-        views = [probing.votes_in(average(list(view))) for view in zip(*rows, strict=True)]
-        last = views[0]._replace(labels=torch.cat([view.labels for view in views[:-1]]))
-        return last, views[-1]
+        views = [average(list(view)) for view in zip(*rows, strict=True)]
+        seen = probing.votes_in(views.pop()) if batch_weight else None
+        return probing.votes_in(*views, trusting=True), seen
 
     def describe(self) -> dict[str, int]:
         return {"views": len(self.views), "new": self.new, "draws": self.draws}

@@ -22,14 +22,15 @@ from torch import Tensor
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
 from bacs.control.aside import Aside, copy_weights, put_weights
+from bacs.control.candidates import REST_WEIGHTS, STREAM_WEIGHTS
 from bacs.control.decide import Choices, Decision, decide
-from bacs.control.gather import SMALL
+from bacs.control.gather import DRAW, SMALL
 from bacs.control.looks import Look
 from bacs.control.probe import Votes
 from bacs.control.questions import can_look, look_at_batch, look_at_memory
 from bacs.control.saved import SavedGuardedStream
 from bacs.control.signals import signals_of
-from bacs.control.standing import PASSES_PER_STEP
+from bacs.control.standing import PASSES_OF_MEMORY, PASSES_PER_STEP
 from bacs.control.steps import stream_arguments_for
 from bacs.control.watch import Watch
 from bacs.ensemble import Ensemble
@@ -98,7 +99,8 @@ class GuardedStream(Stream):
         rows = self._answer(images, (lambda logits: self._permits(logits, images)) if watched else None)
         self._watch.earn(PASSES_PER_STEP if self.adapts else 1, len(images[0]))
         surprised = self.guard and self._is_surprising(images, rows)
-        if not surprised and not self._is_due(images, rows, images):
+        cost = self._cost_at_batch(images, rows, away=bool(self._watch.aside))
+        if not surprised and not self._is_due(images, cost, rows, images):
             return rows
 
         def ask() -> Votes:
@@ -108,8 +110,8 @@ class GuardedStream(Stream):
             mirrored = len(rows) == 1
             return probing.look(own, PerMember(images), batch_size=len(images[0]), seed=self.seed, mirrored=mirrored)
 
-        look = look_at_batch(self._watch.now.images, self._at_home(), self._away(ask), images, self.seed)
-        return self._answer(images, lambda logits: False) if self._decide(look, free=surprised) else rows
+        look = self._look_at_batch(images, rows, self._away(ask))
+        return self._answer(images, lambda logits: False) if self._decide(look, cost) else rows
 
     def _follow_memory(self, images: list[Tensor]) -> list[Tensor]:
         """The answer by the statistics of a memory; what is looked at and stepped on is drawn from it."""
@@ -132,14 +134,18 @@ class GuardedStream(Stream):
         self, drawn: list[Tensor], images: list[Tensor], rows: list[Tensor], *, surprised: bool
     ) -> list[Tensor]:
         """Steps on images of the memory, looks if it is time to, and normalises as it would them from now on."""
-        gathered, mask, changed = self._watch.gathered, self.source.class_mask, False
+        gathered = self._watch.gathered
         self._watch.earn(PASSES_PER_STEP if self.adapts else int(self.settings.batch_weight != 0), len(drawn[0]))
         if self.adapts:
             self._answer(drawn, lambda logits: not self._watch.now.holds)
-        if surprised or self._is_due(drawn, rows if len(rows[0]) >= SMALL else None, images):
-            away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, mask, self._threads)[0])
-            look = look_at_memory(self._watch.now.images, self._at_home(), away, gathered, drawn, self._threads)
-            changed = self._decide(look, free=surprised)
+        by_itself = len(images[0]) >= SMALL and self._is_home()  # which costs less
+        asked = images if by_itself else drawn
+        passes = PASSES_OF_MEMORY + bool(self._watch.aside)
+        cost = self._cost_at_batch(images, rows) if by_itself else self._watch.cost_of_look(passes, DRAW)
+        changed = False
+        if surprised or self._is_due(asked, cost, rows if len(images[0]) >= SMALL else None, images):
+            look = self._look_at_batch(images, rows, None) if by_itself else self._look_at_memory(drawn)
+            changed = self._decide(look, cost)
         gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
 
@@ -154,10 +160,35 @@ class GuardedStream(Stream):
             self.note({"looks": "anew"}, reason)
         return reason is not None
 
-    def _is_due(self, looked_at: list[Tensor], rows: list[Tensor] | None, answered: list[Tensor]) -> bool:
+    def _is_home(self) -> bool:
+        """Whether the ensemble answers as it came."""
+        return not self.adapts and self.settings.batch_weight == 0
+
+    def _shares(self, rows: list[Tensor]) -> tuple[tuple[float, ...], dict[float, Votes]]:
+        """Shares of batch statistics that home is asked about, and what it has said already if it gave these rows."""
+        shares = REST_WEIGHTS if self._is_home() and self._watch.now.knows_world else STREAM_WEIGHTS
+        own = self.settings.batch_weight
+        answered = not self.adapts and len(rows) > 1 and self.settings.statistics == "source"
+        if not answered or own is None or own not in shares:
+            return shares, {}
+        return shares, {own: probing.votes_in(average(rows), trusting=True)}
+
+    def _cost_at_batch(self, images: list[Tensor], rows: list[Tensor], *, away: bool = False) -> int:
+        shares, said = self._shares(rows)
+        return self._watch.cost_of_look(len(shares) - len(said) + away, len(images[0]))
+
+    def _look_at_batch(self, images: list[Tensor], rows: list[Tensor], away: Votes | None) -> Look:
+        return look_at_batch(self._watch.now.images, self._at_home(), *self._shares(rows), away, images, self.seed)
+
+    def _look_at_memory(self, drawn: list[Tensor]) -> Look:
+        gathered, mask = self._watch.gathered, self.source.class_mask
+        away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, mask, self._threads)[0])
+        return look_at_memory(self._watch.now.images, self._at_home(), away, gathered, drawn, self._threads)
+
+    def _is_due(self, looked_at: list[Tensor], cost: int, rows: list[Tensor] | None, answered: list[Tensor]) -> bool:
         """Whether to look: at first, when home would do better, and else as often as the time for it allows."""
         chosen = self._choices()
-        due = self._watch.look_is_due(chosen, len(looked_at[0]), answered=rows is not None)
+        due = self._watch.look_is_due(chosen, len(looked_at[0]), cost, answered=rows is not None)
         if due is not None:
             return due
         assert rows is not None
@@ -169,10 +200,10 @@ class GuardedStream(Stream):
         in_force = self.adapts, self.settings.batch_weight, self.settings.statistics
         return Choices(*in_force, bool(self._watch.aside), may_adapt, self.guard)
 
-    def _decide(self, look: Look, *, free: bool) -> bool:
+    def _decide(self, look: Look, cost: int) -> bool:
         """Who answers from now on; True if that is somebody else."""
         before, chosen = (self.adapts, self.settings.batch_weight), self._choices()
-        evidence = self._watch.take_in(look, free=free)
+        evidence = self._watch.take_in(look, cost)
         for decision in decide(self._watch.now, chosen, evidence):
             self._carry_out(decision)
         if before == (self.adapts, self.settings.batch_weight):

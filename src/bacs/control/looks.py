@@ -1,6 +1,6 @@
 """What a stream remembers of its looks: the ensemble as it came under every share, and weights that left home."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -9,6 +9,9 @@ from bacs.control import candidates as trying
 from bacs.control import probe as probing
 from bacs.control.candidates import ANCHOR
 from bacs.control.probe import Votes
+
+CLEARLY = 3.0
+"""Standard errors by which a single look, or adapted weights that agree less, decide at once."""
 
 
 class Look(NamedTuple):
@@ -23,7 +26,7 @@ class Look(NamedTuple):
 
     @property
     def images(self) -> int:
-        return self.home[ANCHOR].labels.shape[1]
+        return self.home[0.0].labels.shape[1]
 
 
 class Gain(NamedTuple):
@@ -37,7 +40,7 @@ class Gain(NamedTuple):
 
 
 class Looks:
-    """The last looks at the present world: of one kind, not too old, and together of at most `window` images."""
+    """The last looks at the present world: not too old, and together of at most `window` images."""
 
     def __init__(self, window: int, age: int) -> None:
         self.window, self.age = window, age
@@ -45,11 +48,8 @@ class Looks:
         self.classes = 0
 
     def add(self, look: Look) -> None:
-        self.classes = look.home[ANCHOR].classes
-        kept = [
-            each for each in self.all if look.image - each.image < self.age and each.home.keys() == look.home.keys()
-        ]
-        self.all = [*kept, look]
+        self.classes = look.home[0.0].classes
+        self.all = [*(each for each in self.all if look.image - each.image < self.age), look]
         while len(self.all) > 1 and sum(each.images for each in self.all) > self.window:
             self.all.pop(0)
 
@@ -66,16 +66,25 @@ class Looks:
         both = [look for look in self.all if look.away is not None]
         if not both:
             return None
-        home = join_home(both)
-        away = probing.join([look.away for look in both if look.away is not None])
+        home = {r: seen._replace(trust=None) for r, seen in join_home(both).items()}  # by labels: see `probe`
+        away = probing.join([look.away for look in both if look.away is not None])._replace(trust=None)
         return Gain(*probing.gain(away, home[ANCHOR], home[batch_weight]))
+
+    def contradict(self, batch_weight: float) -> bool:
+        """Whether in the last look by itself another share is clearly better than this one."""
+        last = self.all[-1].home
+        if batch_weight not in last:
+            return False
+        gains = [Gain(*probing.gain(seen, last[ANCHOR], last[batch_weight])) for seen in last.values()]
+        return any(gain.better > CLEARLY * gain.error for gain in gains)
 
     def classes_per_batch(self, batch_weight: float, possible: int) -> tuple[float, float]:
         """Counted classes in the mean batch, as a part of equally frequent ones and as a number.
 
-        Of each batch by itself, for a window of many may be of sorted ones.
+        Of each batch by itself, for a window of many may be of sorted ones; of what is drawn, if anything is.
         """
-        batches = [trying.basis_of_count(look.drawn or look.home, batch_weight) for look in self.all]
+        found = [look.drawn for look in self.all if look.drawn] or [look.home for look in self.all]
+        batches = [trying.basis_of_count(seen, batch_weight) for seen in found]
         parts = [trying.part_of_even(seen, possible) for seen in batches]
         return sum(parts) / len(parts), sum(seen.counted_classes for seen in batches) / len(batches)
 
@@ -89,17 +98,25 @@ class Looks:
         }
 
     def pack(self) -> dict[str, Tensor]:
-        """Labels of all looks."""
-        return {f"looks/{i}/{key}": seen.labels for i, look in enumerate(self.all) for key, seen in _flat(look)}
+        """Labels of all looks, and what trust there is in them."""
+        group = {}
+        for i, look in enumerate(self.all):
+            for key, seen in _flat(look):
+                group[f"looks/{i}/{key}"] = seen.labels
+                if key.startswith("home-") and seen.trust is not None:
+                    group[f"looks/{i}/{key}/trust"] = seen.trust
+        return group
 
     def unpack(self, about: dict[str, Any], group: dict[str, Tensor]) -> None:
         """Takes over what was described and packed."""
         self.all, self.classes = [], about["classes"]
         for i, (image, shares) in enumerate(zip(about["when"], about["shares"], strict=True)):
-            numbers = about["confidences"][i].items()
-            seen = {key: Votes(group[f"looks/{i}/{key}"], about["classes"], value) for key, value in numbers}
+            seen = {}
+            for key, value in about["confidences"][i].items():
+                place = f"looks/{i}/{key}"
+                seen[key] = Votes(group[place], about["classes"], value, group.get(f"{place}/trust"))
             home = {r: seen[f"home-{r}"] for r in shares}
-            drawn = {r: seen[f"drawn-{r}"] for r in shares} if f"drawn-{ANCHOR}" in seen else None
+            drawn = {r: seen[f"drawn-{r}"] for r in shares if f"drawn-{r}" in seen} or None
             self.all.append(Look(image, home, seen.get("away"), drawn))
 
 
@@ -110,6 +127,15 @@ def _flat(look: Look) -> list[tuple[str, Votes]]:
     return parts + ([] if look.away is None else [("away", look.away)])
 
 
+def is_clear(home: Mapping[float, Votes]) -> bool:
+    """Whether source statistics are clearly better than all others, or another share clearly better than these."""
+    source = home[0.0]
+    gains = [Gain(*probing.gain(seen, home[ANCHOR], source)) for r, seen in home.items() if r > 0]
+    best = max(gains, key=lambda gain: gain.better)
+    return abs(best.better) > CLEARLY * best.error
+
+
 def join_home(looks: Sequence[Look]) -> dict[float, Votes]:
-    """What home says of the batches of several looks, together."""
-    return {r: probing.join([look.home[r] for look in looks]) for r in looks[0].home}
+    """What home says of the batches of several looks, together, by the shares that all of them were asked about."""
+    common = [r for r in looks[0].home if all(r in look.home for look in looks)]
+    return {r: probing.join([look.home[r] for look in looks]) for r in common}

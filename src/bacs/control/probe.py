@@ -4,6 +4,10 @@ The score is agreement, held back by collapse:
 
     score = agreement - PENALTY * max(0, log( classes counted under the anchor / classes counted ))
 
+Where there are few images, as in a stream, trust stands in for agreement: the probability that the ensemble gives to
+the labels of its members. It says the same with less noise, as long as the weights are the same: weights that were
+adapted are more confident, better or not.
+
 Agreement alone is fooled by collapse: members that call everything a frog agree. Agreement beyond chance is fooled by
 the opposite, a folder that does hold one class. What tells the two apart is whether the classes stay when statistics
 change a little: under a small share of batch statistics (the anchor) a folder of trucks is still mostly trucks, and a
@@ -19,7 +23,7 @@ from functools import cache
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from bacs import inputs
@@ -29,6 +33,9 @@ from bacs.inputs import Images, PerMember
 from bacs.predictive import Predictive
 
 PENALTY = 0.1
+TRUST_PENALTY = 0.07
+"""Trust varies less than agreement does, and so does what it pays for collapse."""
+
 NEAR_COPIES = 0.998
 """Members that agree more often than this on every candidate are near copies: their agreement tells nothing."""
 
@@ -39,6 +46,7 @@ class Votes(NamedTuple):
     labels: Int64[Tensor, "voters images"]
     classes: int
     confidence: float  # mean, of the ensemble
+    trust: Float64[Tensor, "images"] | None = None  # mean over voters of what all together give to their labels
 
     @property
     def agreement_per_image(self) -> Float[Tensor, "images"]:
@@ -58,28 +66,33 @@ class Votes(NamedTuple):
         return math.exp(float(torch.special.entr(self.shares).sum()))
 
 
-def votes_in(predictive: Predictive) -> Votes:
-    """What members show of themselves in predictions that were made already."""
-    p = predictive.probabilities
-    return Votes(predictive.labels, p.shape[1], float(p.max(dim=1).values.mean()))
+def votes_in(*views: Predictive, trusting: bool = False) -> Votes:
+    """What voters show of themselves in predictions that were made already, of the images and of views of them."""
+    labels, own = torch.cat([view.labels for view in views]), views[0].probabilities
+    together = torch.stack([view.probabilities for view in views]).mean(dim=0)
+    trust = together.gather(1, labels.T).mean(dim=1) if trusting else None
+    return Votes(labels, own.shape[1], float(own.max(dim=1).values.mean()), trust)
 
 
-def look(ensemble: Ensemble, probe: Images, *, batch_size: int, seed: int, mirrored: bool) -> Votes:
+def look(
+    ensemble: Ensemble, probe: Images, *, batch_size: int, seed: int, mirrored: bool, trusting: bool = False
+) -> Votes:
     """What the ensemble shows on the probe; `mirrored` asks its first member twice, also of mirror images."""
     options = {"batch_size": batch_size, "seed": seed}
     if not mirrored:
-        return votes_in(ensemble.predictive(probe, **options))
+        return votes_in(ensemble.predictive(probe, **options), trusting=trusting)
     alone = replace(ensemble, members=ensemble.members[:1])
     own = probe[0] if isinstance(probe, PerMember) else probe
-    seen, other = alone.predictive(own, **options), alone.predictive(mirror(own), **options)
-    return votes_in(seen)._replace(labels=torch.cat([seen.labels, other.labels]))
+    return votes_in(alone.predictive(own, **options), alone.predictive(mirror(own), **options), trusting=trusting)
 
 
 def join(parts: Sequence[Votes]) -> Votes:
     """What was seen of several batches, together."""
     counts = [part.labels.shape[1] for part in parts]
     confidence = sum(part.confidence * count for part, count in zip(parts, counts, strict=True)) / sum(counts)
-    return Votes(torch.cat([part.labels for part in parts], dim=1), parts[0].classes, confidence)
+    trusts = [part.trust for part in parts if part.trust is not None]
+    trust = torch.cat(trusts) if len(trusts) == len(parts) else None
+    return Votes(torch.cat([part.labels for part in parts], dim=1), parts[0].classes, confidence, trust)
 
 
 def mirror(probe: Images) -> Tensor:
@@ -100,13 +113,18 @@ def collapse(seen: Votes, anchor: Votes) -> float:
 
 
 def score(seen: Votes, anchor: Votes) -> float:
-    """Agreement less PENALTY times collapse."""
-    return seen.agreement - PENALTY * collapse(seen, anchor)
+    """Agreement, or trust if it was asked for, less a penalty times collapse."""
+    penalty = PENALTY if seen.trust is None else TRUST_PENALTY
+    return float(_scored(seen).mean()) - penalty * collapse(seen, anchor)
+
+
+def _scored(seen: Votes) -> Float64[Tensor, "images"]:
+    return seen.agreement_per_image if seen.trust is None else seen.trust
 
 
 def gain(seen: Votes, anchor: Votes, over: Votes) -> tuple[float, float]:
     """How much better one scores than another, and the standard error of that over images."""
-    differences = seen.agreement_per_image - over.agreement_per_image
+    differences = _scored(seen) - _scored(over)
     count = len(differences)
     error = float(differences.std()) / count**0.5 if count > 1 else float("inf")
     return score(seen, anchor) - score(over, anchor), max(error, 0.5 / count)

@@ -12,7 +12,8 @@ from torch import Tensor
 from bacs.adaptation.statistics import Statistics
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
-from bacs.control.gather import SHARES, Gathered
+from bacs.control.candidates import STREAM_WEIGHTS
+from bacs.control.gather import Gathered
 from bacs.control.looks import Look
 from bacs.control.probe import Votes
 from bacs.ensemble import Ensemble
@@ -31,19 +32,32 @@ def can_look(source: Ensemble, images: Sequence[Tensor]) -> bool:
     return len(source) > 1 or probing.can_be_mirrored(images[0])
 
 
-def look_at_batch(image: int, home: Ensemble, away: Votes | None, images: list[Tensor], seed: int) -> Look:
-    """What home says of a batch under its own statistics, beside what adapted weights say of it."""
+def look_at_batch(
+    image: int,
+    home: Ensemble,
+    shares: Sequence[float],
+    said: dict[float, Votes],
+    away: Votes | None,
+    images: list[Tensor],
+    seed: int,
+) -> Look:
+    """What home says of a batch under its own statistics, beside what adapted weights say of it.
+
+    `said` is what home has answered already, by share.
+    """
     how: dict[str, Any] = {"batch_size": len(images[0]), "seed": seed, "mirrored": len(home) == 1}
-    return Look(image, trying.try_weights(home, PerMember(images), **how), away)
+    left = [r for r in shares if r not in said]
+    found = said | trying.try_weights(home, PerMember(images), left, **how, trusting=True)
+    return Look(image, {r: found[r] for r in shares}, away)
 
 
 def look_at_memory(
     image: int, home: Ensemble, away: Votes | None, gathered: Gathered, drawn: list[Tensor], threads: Threads
 ) -> Look:
     """What home says of the last images under the statistics of drawn ones, beside what adapted weights say of them."""
-    found = {r: gathered.ask(home.members, r, drawn, home.class_mask, threads) for r in SHARES}
-    last, seen = ({r: pair[place] for r, pair in found.items()} for place in (0, 1))
-    return Look(image, last, away, seen)
+    found = {r: gathered.ask(home.members, r, drawn, home.class_mask, threads) for r in STREAM_WEIGHTS}
+    seen = {r: of_drawn for r, (_, of_drawn) in found.items() if of_drawn is not None}
+    return Look(image, {r: last for r, (last, _) in found.items()}, away, seen)
 
 
 class ShortQuestions:

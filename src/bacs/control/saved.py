@@ -9,8 +9,8 @@ from torch import Tensor
 from bacs.adaptation.loop import Mover
 from bacs.adaptation.statistics import reference_of
 from bacs.checkpoints import check_like
-from bacs.control.candidates import WEIGHTS
-from bacs.control.gather import CAPACITY, SHARES
+from bacs.control.candidates import ANCHOR, WEIGHTS
+from bacs.control.gather import CAPACITY
 from bacs.control.signals import MEMORY, NAMES
 from bacs.errors import CheckpointError
 from bacs.methods import live
@@ -104,16 +104,22 @@ def _check_looks(about: SavedLooks, group: dict[str, Tensor]) -> None:
         raise CheckpointError("the stream's looks must have a place, shares and confidences each")
     expected = []
     for i, (shares, confidences) in enumerate(zip(about["shares"], about["confidences"], strict=True)):
-        home, drawn = [f"home-{r}" for r in shares], [f"drawn-{r}" for r in shares]
+        if not {0.0, ANCHOR} <= set(shares) <= set(WEIGHTS) or sorted(set(shares)) != shares:
+            raise CheckpointError(f"the stream's looks must be at shares among {WEIGHTS}, got {shares}")
+        home, drawn = [f"home-{r}" for r in shares], [f"drawn-{r}" for r in shares if r > 0]
         asked = {*home, *(drawn if drawn[0] in confidences else []), *({"away"} & confidences.keys())}
-        if tuple(shares) not in (WEIGHTS, SHARES) or not set(about["shares"][0]) <= set(shares):
-            raise CheckpointError(f"the stream's looks must be at the shares {WEIGHTS} or {SHARES}, got {shares}")
         if confidences.keys() != asked:
             raise CheckpointError(f"the stream's look {i} must have a confidence for each share")
         expected += [f"looks/{i}/{key}" for key in confidences]
-    _check_names(group, expected)
+    trusts = {f"{name}/trust": name for name in expected if "/home-" in name}
+    _check_names(group, [*expected, *trusts])
+    for name, of in trusts.items():
+        trust = group[name]
+        probable = trust.dtype == torch.float64 and bool(((trust >= 0) & (trust < 1 + 1e-6)).all())
+        if not probable or trust.shape != group[of].shape[1:]:
+            raise CheckpointError(f"the stream's {name!r} must be a float64 number from 0 to 1 per image")
     for name in expected:
-        first = f"{name.rpartition('/')[0]}/{'drawn' if '/drawn-' in name else 'home'}-0.0"
+        first = f"{name.rpartition('/')[0]}/{f'drawn-{ANCHOR}' if '/drawn-' in name else 'home-0.0'}"
         labels, voters = group[name], group["looks/0/home-0.0"].shape[:1]
         if labels.dtype != torch.int64 or labels.ndim != 2 or not labels.numel() or labels.shape != group[first].shape:
             raise CheckpointError(f"the stream's {name!r} must be int64 labels [voters, images]")

@@ -20,6 +20,9 @@ MEMORY = 16
 ENOUGH = 6
 """Batches before anything can surprise."""
 
+LATEST = 4
+"""Batches that are compared together as well: where batches differ much, no single one surprises."""
+
 
 def signals_of(images: Tensor, rows: list[Tensor]) -> Float64[Tensor, "signals images"]:
     """Each signal of each image; one network agrees with itself."""
@@ -55,19 +58,22 @@ class Usual:
 
     def surprise_in(self, signals: Float64[Tensor, "signals images"]) -> str | None:
         """What left its usual value, in words; None if nothing did."""
-        if len(self.means) < ENOUGH:
-            return None
-        before = torch.stack(self.means)
-        count = len(before)
+        means = [*self.means, signals.mean(dim=1)]
         own = signals.var(dim=1) / signals.shape[1] if signals.shape[1] > 1 else torch.zeros(len(signals))
-        # Batches may have been alike by chance, or their values at a bound; then the spread inside of this one counts.
-        spread = torch.maximum(before.var(dim=0), own)
-        jumps = (signals.mean(dim=1) - before.mean(dim=0)) / (spread * (1 + 1 / count)).sqrt().clamp_min(1e-9)
-        place = int(jumps.abs().argmax())
-        if abs(float(jumps[place])) <= SURPRISE:
-            return None
-        was, now = float(before[:, place].mean()), float(signals[place].mean())
-        return f"{NAMES[place]} went from {was:.3g} to {now:.3g} ({abs(float(jumps[place])):.0f} standard errors)"
+        for latest in (1, LATEST):
+            before, now = means[:-latest], torch.stack(means[-latest:]).mean(dim=0)
+            if len(before) < ENOUGH:
+                return None
+            usual = torch.stack(before)
+            # Batches may have been alike by chance, or their values at a bound; then the spread inside of one counts.
+            spread = torch.maximum(usual.var(dim=0), own)
+            errors = (spread * (1 / latest + 1 / len(before))).sqrt().clamp_min(1e-9)
+            jumps = (now - usual.mean(dim=0)) / errors
+            place = int(jumps.abs().argmax())
+            if (jump := abs(float(jumps[place]))) > SURPRISE:
+                was = float(usual[:, place].mean())
+                return f"{NAMES[place]} went from {was:.3g} to {float(now[place]):.3g} ({jump:.0f} standard errors)"
+        return None
 
     def add(self, signals: Float64[Tensor, "signals images"]) -> None:
         self.means = [*self.means, signals.mean(dim=1)][-MEMORY:]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from bacs.control.candidates import MIXED, WEIGHTS
+from bacs.control.candidates import MIXED, STREAM_WEIGHTS
 
 FIRST = 256
 """Images that are looked at before weights may move."""
@@ -16,7 +16,10 @@ SHARE = 0.15
 PASSES_PER_STEP = 3
 """Of a step that moves weights, counted in forward passes: one forward, one backward of about two."""
 
-GRACE = FIRST * len(WEIGHTS)
+PASSES_OF_MEMORY = 2 * len(STREAM_WEIGHTS) - 1
+"""Of a look at a memory: drawn images, whose statistics no share of 0 needs, and the last ones as they came."""
+
+GRACE = FIRST * PASSES_OF_MEMORY
 """Passes of one image that looks may take in advance: those of the first images."""
 
 MEMORY = 8
@@ -45,8 +48,11 @@ class Standing:
 
 
 def begin_world(now: Standing, *, holds: bool) -> Standing:
-    """Too little is known of a new world until AGAIN images were looked at; weights that moved before hold still."""
-    return replace(now, settled=FIRST - AGAIN, refused=False, halved=False, holds=holds)
+    """Too little is known of a new world until AGAIN images were looked at; weights that moved before hold still.
+
+    Of images that come class by class it takes as many as at first, unless it is clear before.
+    """
+    return replace(now, settled=0 if now.few else FIRST - AGAIN, refused=False, halved=False, holds=holds)
 
 
 def earn(now: Standing, passes: int, images: int) -> Standing:
@@ -54,9 +60,11 @@ def earn(now: Standing, passes: int, images: int) -> Standing:
     return replace(now, credit=now.credit + SHARE * passes * images)
 
 
-def count_look(now: Standing, images: int) -> Standing:
+def count_look(now: Standing, images: int, *, clear: bool = False) -> Standing:
     """So many images more were looked at; weights need not wait any longer once these are enough."""
     settled = now.settled + images
+    if clear and AGAIN <= settled < FIRST:
+        settled = FIRST
     return replace(now, settled=settled, holds=now.holds and settled < FIRST)
 
 

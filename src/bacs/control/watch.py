@@ -11,10 +11,9 @@ from bacs.adaptation.loop import Mover
 from bacs.control import candidates as trying
 from bacs.control import standing
 from bacs.control.aside import Aside
-from bacs.control.candidates import WEIGHTS
 from bacs.control.decide import Choices, Evidence
 from bacs.control.gather import SMALL, Gathered
-from bacs.control.looks import Look, Looks
+from bacs.control.looks import Look, Looks, is_clear
 from bacs.control.probe import Votes
 from bacs.control.questions import ShortQuestions
 from bacs.control.saved import check_saved
@@ -65,16 +64,16 @@ class Watch:
         before, self.now = self.now, standing.count_classes(self.now, part)
         return before.few and not self.now.few
 
-    def cost_of_look(self, images: int) -> int:
-        """In passes of one image. A memory is asked in two passes for each of fewer shares, which costs as much."""
-        return (len(WEIGHTS) + bool(self.aside)) * (2 if len(self.source) == 1 else 1) * images
+    def cost_of_look(self, passes: int, images: int) -> int:
+        """In passes of one image, for so many over the images; a single network also sees them mirrored."""
+        return passes * (2 if len(self.source) == 1 else 1) * images
 
-    def look_is_due(self, chosen: Choices, images: int, *, answered: bool) -> bool | None:
+    def look_is_due(self, chosen: Choices, images: int, cost: int, *, answered: bool) -> bool | None:
         """Whether to look at so many images: at first, and as often as the time for it allows.
 
         None where the answer to a short question decides it, which can be put if a whole batch was `answered`.
         """
-        now, cost = self.now, self.cost_of_look(images)
+        now = self.now
         if images < 2 or not chosen.guard:
             return images > 1 and not now.knows_world
         if not now.knows_world:
@@ -99,13 +98,14 @@ class Watch:
         self.short.forget()
         return True
 
-    def take_in(self, look: Look, *, free: bool) -> Evidence:
-        """What this look and those before it say together; `free` if the time for it need not be there."""
+    def take_in(self, look: Look, cost: int) -> Evidence:
+        """What this look and those before it say together."""
         self.looks.add(look)
-        if not free:
-            self.update(credit=self.now.credit - self.cost_of_look(look.images))
-        self.now = standing.count_look(self.now, look.images)
+        if self.now.knows_world and self.looks.contradict(self.now.picked):
+            self.looks.all = [look]  # of a world that has changed by and by
+        self.update(credit=self.now.credit - cost)
         home = self.looks.home()
+        self.now = standing.count_look(self.now, look.images, clear=is_clear(home))
         picked = trying.pick(home, mirrored=len(self.source) == 1)
         self.update(picked=picked.batch_weight)
         possible = trying.possible_classes(self.source, home[0.0].classes)
