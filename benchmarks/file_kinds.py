@@ -169,7 +169,7 @@ def use(found):
 def of_ensembles(place):
     run = place / "run"
     with torch.random.fork_rng():
-        made = bacs.adapt(ensemble(), IMAGES, class_mask=torch.tensor([True, True, True]))
+        made = bacs.adapt(ensemble(), IMAGES, "bacs", class_mask=torch.tensor([True, True, True]))
     made.save(run)
     weights = next(run.glob("member-0-*"))
     groups = sorted(json.loads((run / "bacs.json").read_text())["files"])

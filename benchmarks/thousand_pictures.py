@@ -221,7 +221,9 @@ def run(folder, count, seed=0):
     alone = [replace(ensemble, members=[member]) for member in ensemble.members]
     with torch.no_grad():
         plain = [m.model(view).double().softmax(1).numpy() for m, view in zip(ensemble.members, views, strict=True)]
-    adapted = [bacs.adapt(one, view).predict(view).double().numpy() for one, view in zip(alone, views, strict=True)]
+    adapted = [
+        bacs.adapt(one, view, "bacs").predict(view).double().numpy() for one, view in zip(alone, views, strict=True)
+    ]
     for method, members in (("vanilla", plain), ("bacs", adapted)):
         out = folder / f"{method}.parquet"
         began = time.perf_counter()

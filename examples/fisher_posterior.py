@@ -26,7 +26,7 @@ def main(count=1000):
     # A Fisher posterior is far wider than SWAG's, and the member's posterior_scale makes up for it. Weights are as
     # in the paper: at ten times its rate, a tenth of its posterior_weight pulls as hard.
     shift = bacs.data.shift("fashion-mnist-part-c/gaussian_noise/5", limit=count)
-    adapted = bacs.adapt(ensemble, shift.images, learning_rate=0.01, posterior_weight=1e-5, batch_size=64)
+    adapted = bacs.adapt(ensemble, shift.images, "bacs", learning_rate=0.01, posterior_weight=1e-5, batch_size=64)
     median = precision_quantiles(member.posterior).median
     print(f"median precision {median:.3g}, posterior_scale {member.posterior_scale:.3g}")
     for name, one in (("unadapted", ensemble), ("adapted", adapted)):

@@ -111,7 +111,7 @@ def test_half_precision_among_other_types_adapts_in_float32():
 
     model = built(Mixed)
     ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))])
-    adapted = bacs.adapt(ensemble, ROWS, learning_rate=1e-4).members[0].model
+    adapted = bacs.adapt(ensemble, ROWS, "bacs", learning_rate=1e-4).members[0].model
     assert {p.dtype for p in adapted.parameters()} == {torch.float32}
     assert changed(model, adapted) == set(read(model))
     assert model.second.weight.dtype == torch.bfloat16
@@ -119,7 +119,7 @@ def test_half_precision_among_other_types_adapts_in_float32():
 
 def test_the_forward_hook_reaches_copies_and_the_original_keeps_its_weights():
     model = picked(built(lambda: Several(lambda a, b: (a, b))), lambda output: output[1])
-    assert bacs.adapt(ensemble_of(model), ROWS).predict(ROWS).shape == (17, 3)
+    assert bacs.adapt(ensemble_of(model), ROWS, "bacs").predict(ROWS).shape == (17, 3)
 
 
 class TestArchitecture:

@@ -69,7 +69,7 @@ def test_what_cannot_be_images_is_named(ensemble, wrong):
     with pytest.raises(
         TypeError, match="images must be a tensor, a NumPy array, a Dataset with a length or a DataLoader"
     ):
-        bacs.adapt(ensemble, wrong)
+        bacs.adapt(ensemble, wrong, "bacs")
 
 
 BAD_ARGUMENTS = [
@@ -119,7 +119,7 @@ BAD_ARGUMENTS = [
 @pytest.mark.parametrize(("arguments", "message"), BAD_ARGUMENTS)
 def test_bad_arguments_are_named(ensemble, images, arguments, message):
     with pytest.raises(ValueError, match=message) as raised:
-        bacs.adapt(ensemble, images, **arguments)
+        bacs.adapt(ensemble, images, **{"method": "bacs"} | arguments)
     assert len(str(raised.value).splitlines()) <= 2
 
 
@@ -138,7 +138,7 @@ def test_an_unknown_argument_is_not_one_that_auto_chooses(ensemble, images):
     ):
         bacs.adapt(ensemble, images, "auto", lr=0.1)
     with pytest.raises(TypeError, match=r"evaluate\(\) got an unexpected keyword argument 'lr'"):
-        bacs.evaluate(ensemble, images, torch.arange(40) % 5, lr=0.1)
+        bacs.evaluate(ensemble, images, torch.arange(40) % 5, "bacs", lr=0.1)
 
 
 @pytest.mark.parametrize("wrong", ["x", None, [IMAGES[0], IMAGES[1]], (IMAGES, torch.arange(40))])
@@ -151,7 +151,7 @@ def test_what_cannot_be_a_batch_is_named(ensemble, wrong):
 def test_paths_and_pictures_are_pointed_to_who_reads_them(ensemble, tmp_path):
     for wrong in ("photos", tmp_path, ["photos/1.png"]):
         with pytest.raises(TypeError, match="bacs.data.pictures reads files"):
-            bacs.adapt(ensemble, wrong)
+            bacs.adapt(ensemble, wrong, "bacs")
     for nothing in ([], None):
         with pytest.raises(ValueError, match="source must be a folder, a glob, a picture or an array file, got"):
             bacs.data.pictures(nothing)
@@ -172,7 +172,7 @@ def test_paths_and_pictures_are_pointed_to_who_reads_them(ensemble, tmp_path):
 def test_wrong_labels_are_said_before_any_work(ensemble, images, monkeypatch, labels, error, message):
     monkeypatch.setattr(import_module("bacs.drivers.evaluate"), "member_probabilities", None)  # nothing is adapted
     with pytest.raises(error, match=message):
-        bacs.evaluate(ensemble, images, labels)
+        bacs.evaluate(ensemble, images, labels, "bacs")
 
 
 def test_wrong_labels_do_not_calibrate(ensemble, images):
@@ -209,7 +209,7 @@ def test_a_table_asks_for_what_can_be_before_it_predicts(ensemble, images, monke
 
 def test_members_of_different_class_counts_are_refused(images):
     ensemble = bacs.Ensemble([small_member(), small_member(classes=7)])
-    for call in (lambda: bacs.adapt(ensemble, images), lambda: bacs.stream(ensemble).step(images)):
+    for call in (lambda: bacs.adapt(ensemble, images, "bacs"), lambda: bacs.stream(ensemble, "bacs").step(images)):
         with pytest.raises(ValueError, match="member 0 has 5 classes, member 1 has 7"):
             call()
 
@@ -258,7 +258,7 @@ def test_a_posterior_of_one_iterate_is_refused_before_any_work(images):
 
 
 def test_a_bad_batch_leaves_the_stream_as_it_was(ensemble, images):
-    stream, twin = bacs.stream(ensemble, learning_rate=0.1), bacs.stream(ensemble, learning_rate=0.1)
+    stream, twin = bacs.stream(ensemble, "bacs", learning_rate=0.1), bacs.stream(ensemble, "bacs", learning_rate=0.1)
     stream.step(images)
     twin.step(images)
     for wrong in (spoiled(images, float("nan")), images[:, :2], images[:0], torch.arange(4)):
@@ -280,7 +280,7 @@ def test_class_names_must_be_one_a_class(images):
     del model._bacs_architecture  # of a model that bacs did not build, it is known when it is run
     ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))], class_names=["cat", "dog"])
     with pytest.raises(ValueError, match="class_names must have 5 entries, one per class, got 2"):
-        bacs.adapt(ensemble, images)
+        bacs.adapt(ensemble, images, "bacs")
 
 
 def test_read_only_arrays_are_read_without_a_copy_or_a_warning(ensemble, images):
@@ -296,5 +296,5 @@ def test_an_online_evaluation_has_no_epochs(ensemble, images, labels):
     with pytest.raises(
         ValueError, match=r"protocol must be one of offline, online; got 'onlin' \(did you mean 'online'"
     ):
-        bacs.evaluate(ensemble, images, labels, protocol="onlin")
+        bacs.evaluate(ensemble, images, labels, "bacs", protocol="onlin")
     assert bacs.evaluate(ensemble, images, labels, "tent", protocol="online", seed=3).ensemble["nll"] > 0

@@ -82,7 +82,7 @@ def test_an_ensemble_comes_back_bit_for_bit(tmp_path, images, module):
 )
 def test_an_adapted_ensemble_comes_back_and_predicts_the_same(tmp_path, ensemble, images, choice):
     mask = torch.tensor([True, True, False, True, True])
-    adapted = bacs.adapt(ensemble, images, class_mask=mask, learning_rate=0.02, **choice)
+    adapted = bacs.adapt(ensemble, images, "bacs", class_mask=mask, learning_rate=0.02, **choice)
     adapted.save(tmp_path / "site")
     again = bacs.load(tmp_path / "site")
     assert_same(adapted, again)
@@ -109,7 +109,11 @@ def test_a_stream_in_mid_flight_goes_on_as_if_never_stopped(tmp_path, ensemble, 
 @pytest.mark.parametrize("kind", ["ensemble", "stream"])
 def test_files_of_version_0_1_still_load(tmp_path, ensemble, images, kind):
     """What 0.1 wrote: one word for statistics, six settings, nothing of temperature, history or device."""
-    made = bacs.adapt(ensemble, images) if kind == "ensemble" else bacs.stream(ensemble, "tent", learning_rate=0.05)
+    made = (
+        bacs.adapt(ensemble, images, "bacs")
+        if kind == "ensemble"
+        else bacs.stream(ensemble, "tent", learning_rate=0.05)
+    )
     if kind == "stream":
         made.step(images[:20])
     made.save(tmp_path / "old")
@@ -169,7 +173,7 @@ def test_a_class_of_ones_own_is_passed_or_named_but_never_taken_from_the_file(tm
 
 def test_saving_again_replaces_the_old_files(tmp_path, ensemble, images):
     ensemble.save(tmp_path / "run")
-    adapted = bacs.adapt(ensemble, images, learning_rate=0.1)
+    adapted = bacs.adapt(ensemble, images, "bacs", learning_rate=0.1)
     adapted.save(tmp_path / "run")
     assert_same(adapted, bacs.load(tmp_path / "run"))
     assert len(list((tmp_path / "run").iterdir())) == 1 + len(ensemble)
@@ -291,7 +295,7 @@ class TestInterruption:
     @pytest.mark.parametrize("failing", range(1, 5))
     def test_a_full_disk_at_any_file_leaves_the_old_run_whole(self, tmp_path, ensemble, images, failing, monkeypatch):
         ensemble.save(tmp_path / "run")
-        adapted = bacs.adapt(ensemble, images, learning_rate=0.1)
+        adapted = bacs.adapt(ensemble, images, "bacs", learning_rate=0.1)
         calls, original = [], os.fsync
 
         def fsync(descriptor):

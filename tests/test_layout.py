@@ -35,7 +35,7 @@ def test_convolutions_get_channels_last_where_it_is_safe(model, layout):
 
 def test_both_layouts_give_the_same_adapted_weights_within_rounding(images):
     ensemble = bacs.Ensemble([small_member(width=16)])
-    adapted = bacs.adapt(ensemble, images, learning_rate=0.01).members[0].model
+    adapted = bacs.adapt(ensemble, images, "bacs", learning_rate=0.01).members[0].model
     assert adapted.conv.weight.is_contiguous()
     member = working_copy(ensemble.members[0])
     member.model.to(memory_format=torch.contiguous_format)

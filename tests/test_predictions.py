@@ -171,7 +171,7 @@ class TestTable:
         assert (table.mutual_information > 0).any()
 
     def test_a_dataset_and_a_loader_of_the_users_own_give_the_same(self, ensemble, images, labels):
-        adapted = bacs.adapt(ensemble, images, statistics="accumulated")
+        adapted = bacs.adapt(ensemble, images, "bacs", statistics="accumulated")
         pairs = TensorDataset(images, labels)
         expected = predict_table(adapted, images).confidence
         for given in (pairs, DataLoader(pairs, batch_size=16)):

@@ -22,7 +22,7 @@ from kinds import ROWS, Several, built
 def test_outputs_without_logits_name_the_way_to_pick_them(form, hint):
     model = built(lambda: Several(form))
     with pytest.raises(TypeError, match=hint):
-        bacs.adapt(bacs.Ensemble([bacs.Member(model, flat.init(read(model)))]), ROWS)
+        bacs.adapt(bacs.Ensemble([bacs.Member(model, flat.init(read(model)))]), ROWS, "bacs")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_models_that_would_go_wrong_without_a_sign(layers, message):
     model = nn.Sequential(*layers).eval()
     rows = ROWS.clone()
     ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))])
-    for call in (lambda: ensemble.predict(rows), lambda: bacs.stream(ensemble).step(rows)):
+    for call in (lambda: ensemble.predict(rows), lambda: bacs.stream(ensemble, "bacs").step(rows)):
         with pytest.raises(ValueError, match=message):
             call()
     assert torch.equal(rows, ROWS)
@@ -58,7 +58,7 @@ def test_a_forward_without_gradient():
     model = Closed(6, 4)
     ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))])
     with pytest.raises(ValueError, match="no gradient reaches the adapted parameters of Closed"):
-        bacs.adapt(ensemble, ROWS)
+        bacs.adapt(ensemble, ROWS, "bacs")
     assert bacs.adapt(ensemble, ROWS, "vanilla").predict(ROWS).shape == (17, 4)
 
 

@@ -99,7 +99,7 @@ class TestEnsembles:
         assert "temperature" not in repr(ensemble)
 
     def test_it_changes_how_sure_predictions_are_and_not_the_weights(self, ensemble, images):
-        cold, warm = (bacs.adapt(ensemble, images, temperature=t) for t in (None, 5.0))
+        cold, warm = (bacs.adapt(ensemble, images, "bacs", temperature=t) for t in (None, 5.0))
         pairs = zip(cold.members, warm.members, strict=True)
         assert all(
             torch.equal(a, b) for x, y in pairs for a, b in zip(x.model.parameters(), y.model.parameters(), strict=True)
@@ -118,17 +118,19 @@ class TestEnsembles:
         assert own.reference.ensemble_accuracy == bacs.metrics.accuracy(ensemble.predict(images), labels)
         members = [bacs.metrics.accuracy(each, labels) for each in rows]
         assert own.reference.member_accuracy == pytest.approx(np.mean(members))
-        assert bacs.adapt(again, images).temperature == own.temperature
-        assert bacs.stream(again).temperature == own.temperature
-        expected = bacs.stream(ensemble, temperature=own.temperature).step(images)
-        torch.testing.assert_close(bacs.stream(again).step(images), expected)
+        assert bacs.adapt(again, images, "bacs").temperature == own.temperature
+        assert bacs.stream(again, "bacs").temperature == own.temperature
+        expected = bacs.stream(ensemble, "bacs", temperature=own.temperature).step(images)
+        torch.testing.assert_close(bacs.stream(again, "bacs").step(images), expected)
 
     def test_by_agreement_after_adaptation(self, ensemble, images, labels):
-        adapted = bacs.adapt(ensemble, images, temperature="agreement", learning_rate=0.02, batch_size=16)
-        plain = bacs.adapt(ensemble, images, learning_rate=0.02, batch_size=16)
+        adapted = bacs.adapt(ensemble, images, "bacs", temperature="agreement", learning_rate=0.02, batch_size=16)
+        plain = bacs.adapt(ensemble, images, "bacs", learning_rate=0.02, batch_size=16)
         rows = torch.stack([plain.predict_member(i, images, batch_size=16) for i in range(3)])
         assert adapted.temperature == pytest.approx(temperature.by_agreement(rows))
-        scored = bacs.evaluate(ensemble, images, labels, temperature="agreement", learning_rate=0.02, batch_size=16)
+        scored = bacs.evaluate(
+            ensemble, images, labels, "bacs", temperature="agreement", learning_rate=0.02, batch_size=16
+        )
         torch.testing.assert_close(scored.probabilities.float(), adapted.predict(images, batch_size=16))
 
     def test_calibration_leaves_the_given_ensemble_alone(self, ensemble, images, labels):
@@ -149,4 +151,4 @@ class TestEnsembles:
         with pytest.raises(ValueError, match="it has nobody to agree with"):
             bacs.calibrate(alone, images)
         with pytest.raises(ValueError, match="one has nobody to agree with"):
-            bacs.adapt(alone, images, temperature="agreement")
+            bacs.adapt(alone, images, "bacs", temperature="agreement")

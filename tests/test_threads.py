@@ -19,19 +19,19 @@ def two_threads():
 
 
 def probabilities(ensemble, images):
-    running = bacs.stream(ensemble)
+    running = bacs.stream(ensemble, "bacs")
     return {
-        "adapt and predict": bacs.adapt(ensemble, images, batch_size=16).predict(images, batch_size=16),
+        "adapt and predict": bacs.adapt(ensemble, images, "bacs", batch_size=16).predict(images, batch_size=16),
         "stream": torch.cat([running.step(batch) for batch in images.split(20)]),
     }
 
 
 @pytest.mark.parametrize("protocol", ["offline", "online"])
 def test_evaluations_are_those_of_one_thread_bit_for_bit(protocol, ensemble, images, labels):
-    expected = bacs.evaluate(ensemble, images, labels, protocol=protocol, batch_size=16)
+    expected = bacs.evaluate(ensemble, images, labels, "bacs", protocol=protocol, batch_size=16)
     torch.set_num_threads(2)
     try:
-        found = bacs.evaluate(ensemble, images, labels, protocol=protocol, batch_size=16)
+        found = bacs.evaluate(ensemble, images, labels, "bacs", protocol=protocol, batch_size=16)
     finally:
         torch.set_num_threads(1)
     assert found.members == expected.members
@@ -51,7 +51,7 @@ def test_predictions_and_streams_are_those_of_one_thread_bit_for_bit(ensemble, i
 
 def test_every_image_of_every_member_is_heard_of(two_threads, ensemble, images):
     heard = []
-    bacs.adapt(ensemble, images, epochs=2, batch_size=16, on_batch=heard.append)
+    bacs.adapt(ensemble, images, "bacs", epochs=2, batch_size=16, on_batch=heard.append)
     assert sum(heard) == 2 * len(images) * len(ensemble)
 
 

@@ -289,7 +289,7 @@ def test_wrong_options_are_named(recipe, run_folder, tmp_path, options, message)
 
 
 def test_a_stream_is_no_run(recipe, run_folder, tmp_path):
-    bacs.stream(bacs.load(run_folder)).save(tmp_path / "stream")
+    bacs.stream(bacs.load(run_folder), "bacs").save(tmp_path / "stream")
     with pytest.raises(RunError, match="holds a stream; a sweep begins with a training run or a saved ensemble"):
         run(recipe, tmp_path / "stream", tmp_path / "out")
 

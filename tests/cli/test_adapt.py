@@ -347,7 +347,7 @@ class TestOnline:
     def test_images_come_in_their_order_and_the_stream_goes_on(self, place, adapt):
         whole = ("--online", "--method", "bacs", "--batch-size", 10, "--learning-rate", 0.01)
         assert adapt("run", "photos", "--out", "whole.parquet", *whole)[0] == 0
-        stream = bacs.stream(bacs.load("run"), learning_rate=0.01)
+        stream = bacs.stream(bacs.load("run"), "bacs", learning_rate=0.01)
         images = torch.from_numpy(np.array(bacs.data.pictures("photos", SIZED).images))
         expected = torch.cat([stream.step(batch) for batch in images.split(10)])
         confidence = [row["confidence"] for row in rows("whole.parquet")]

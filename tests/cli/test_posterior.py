@@ -216,7 +216,7 @@ def test_one_checkpoint_becomes_several_different_members(run, checkpoint, data,
     assert not torch.equal(heads[0], heads[1])
     assert not torch.equal(heads[1], heads[2])
     images, _ = coloured(10, seed=1)
-    assert bacs.adapt(ensemble, images).predict(images).shape == (10, 3)
+    assert bacs.adapt(ensemble, images, "bacs").predict(images).shape == (10, 3)
 
 
 def test_several_checkpoints_become_one_ensemble(run, checkpoint, data, tmp_path):

@@ -127,3 +127,19 @@ def test_a_single_network_asks_mirrored_pictures():
     assert choice.candidates
     p = bacs.adapt(bacs.Ensemble([small_member()]), images, method="auto").predict(images)
     torch.testing.assert_close(p.sum(dim=1), torch.ones(60))
+
+
+def test_it_is_what_happens_where_no_method_is_named(ensemble):
+    points, labels = blobs(256, 12)
+    moved = shifted(points)
+    named = bacs.adapt(ensemble, moved, "auto", batch_size=64)
+    found = bacs.adapt(ensemble, moved, batch_size=64)
+    assert found.adaptation["method"] == "auto"
+    assert torch.equal(found.predict(moved), named.predict(moved))
+    assert bacs.stream(ensemble).begun_with == "auto"
+    scored = bacs.evaluate(ensemble, moved, labels, batch_size=64)
+    assert scored.ensemble == bacs.evaluate(ensemble, moved, labels, "auto", batch_size=64).ensemble
+    with pytest.raises(
+        ValueError, match="learning_rate must be left out with method 'auto', which chooses it; method='bacs'"
+    ):
+        bacs.adapt(ensemble, moved, learning_rate=0.1)

@@ -38,8 +38,8 @@ def ensemble():
 
 
 def test_compiled_steps_lead_where_plain_ones_lead(ensemble, graphs):
-    plain = bacs.adapt(ensemble, IMAGES, batch_size=20).predict(IMAGES)
-    compiled = bacs.adapt(ensemble, IMAGES, batch_size=20, compile=True).predict(IMAGES)
+    plain = bacs.adapt(ensemble, IMAGES, "bacs", batch_size=20).predict(IMAGES)
+    compiled = bacs.adapt(ensemble, IMAGES, "bacs", batch_size=20, compile=True).predict(IMAGES)
     torch.testing.assert_close(compiled, plain, atol=1e-5, rtol=0)
     assert len(graphs) == 1  # three members, two batches
 
@@ -54,7 +54,7 @@ def test_mixed_statistics_compile_too():
         "forward._compiled_call = lambda: call\n"
         "ensemble, images = bacs.Ensemble([small_member(seed) for seed in (0, 1)]), torch.randn(40, 3, 16, 16)\n"
         "for choice in ({'batch_weight': 0.5}, {'statistics': 'running'}):\n"
-        "    plain, compiled = (bacs.stream(ensemble, compile=each, **choice) for each in (False, True))\n"
+        "    plain, compiled = (bacs.stream(ensemble, 'bacs', compile=each, **choice) for each in (False, True))\n"
         "    for batch in images.split(20):\n"
         "        torch.testing.assert_close(compiled.step(batch), plain.step(batch), atol=1e-5, rtol=0)\n"
     )
@@ -64,7 +64,7 @@ def test_mixed_statistics_compile_too():
 
 @pytest.mark.parametrize("graphs", ["aot_eager"], indirect=True)
 def test_compiled_streams_predict_what_plain_ones_predict(ensemble, graphs):
-    plain, compiled = bacs.stream(ensemble), bacs.stream(ensemble, compile=True)
+    plain, compiled = bacs.stream(ensemble, "bacs"), bacs.stream(ensemble, "bacs", compile=True)
     for batch in IMAGES.split(20):
         torch.testing.assert_close(compiled.step(batch), plain.step(batch), atol=1e-5, rtol=0)
     assert len(graphs) == 1
@@ -77,4 +77,4 @@ def test_a_failure_to_compile_says_the_way_out(ensemble, monkeypatch):
     call = torch.compile(lambda model, inputs: model(inputs), backend=broken)
     monkeypatch.setattr(forward, "_compiled_call", lambda: call)
     with pytest.raises(RuntimeError, match=r"torch.compile failed on ResNet26.*no compiler here.*compile=False"):
-        bacs.adapt(ensemble, IMAGES, compile=True)
+        bacs.adapt(ensemble, IMAGES, "bacs", compile=True)

@@ -124,14 +124,14 @@ def test_models_in_another_layout_and_with_expanded_constants_adapt(images):
 
 def test_predictions_may_have_larger_batches_than_steps(ensemble, images, labels):
     how = {"batch_size": 8, "learning_rate": 0.05}
-    found = bacs.evaluate(ensemble, images, labels, predict_batch_size=20, **how).probabilities
-    adapted = bacs.adapt(ensemble, images, **how)
+    found = bacs.evaluate(ensemble, images, labels, "bacs", predict_batch_size=20, **how).probabilities
+    adapted = bacs.adapt(ensemble, images, "bacs", **how)
     torch.testing.assert_close(found.float(), adapted.predict(images, batch_size=20))
     assert not torch.allclose(found.float(), adapted.predict(images, batch_size=8), atol=1e-3)
     with pytest.raises(ValueError, match="predict_batch_size must be at least 1, got 0"):
-        bacs.evaluate(ensemble, images, labels, predict_batch_size=0)
+        bacs.evaluate(ensemble, images, labels, "bacs", predict_batch_size=0)
     with pytest.raises(ValueError, match="predict_batch_size belongs to protocol='offline'"):
-        bacs.evaluate(ensemble, images, labels, protocol="online", predict_batch_size=20)
+        bacs.evaluate(ensemble, images, labels, "bacs", protocol="online", predict_batch_size=20)
 
 
 def test_vanilla_is_the_mean_of_softmaxes(ensemble, images):
@@ -177,11 +177,11 @@ def test_the_proximal_step_stays_finite_where_the_gradient_step_explodes(images,
     member = small_member()
     tiny = {name: torch.full_like(s, 5e-12) for name, s in member.posterior.sum_square_deviation.items()}
     tight = bacs.Ensemble([replace(member, posterior=member.posterior._replace(sum_square_deviation=tiny))])
-    adapted = bacs.adapt(tight, images, batch_size=8, optimizer=optimizer, epochs=3, posterior_weight=1e-2)
+    adapted = bacs.adapt(tight, images, "bacs", batch_size=8, optimizer=optimizer, epochs=3, posterior_weight=1e-2)
     assert all(torch.isfinite(p).all() for p in read(adapted.members[0].model).values())
     if optimizer == "sgd":
         with pytest.raises(bacs.BacsError, match="smaller learning_rate helps"):
-            bacs.adapt(tight, images, batch_size=8, posterior_step="gradient", epochs=3, posterior_weight=1e-2)
+            bacs.adapt(tight, images, "bacs", batch_size=8, posterior_step="gradient", epochs=3, posterior_weight=1e-2)
 
 
 def test_entropy_falls_by_adaptation(ensemble, images):
@@ -216,9 +216,12 @@ def test_a_fraction_of_an_epoch_adapts_to_that_part_of_the_images(ensemble, imag
     half = torch.randperm(len(images), generator=torch.Generator().manual_seed(5))[: len(images) // 2]
     loader = DataLoader(TensorDataset(images[half]), batch_size=8)  # keeps its order
     how = {"batch_size": 8, "learning_rate": 0.05, "seed": 5}
-    assert equal(weights(bacs.adapt(ensemble, images, epochs=0.5, **how)), weights(bacs.adapt(ensemble, loader, **how)))
+    assert equal(
+        weights(bacs.adapt(ensemble, images, "bacs", epochs=0.5, **how)),
+        weights(bacs.adapt(ensemble, loader, "bacs", **how)),
+    )
     met = []
-    bacs.adapt(ensemble, images, epochs=1.5, on_batch=met.append, **how)
+    bacs.adapt(ensemble, images, "bacs", epochs=1.5, on_batch=met.append, **how)
     assert sum(met) == 1.5 * len(images) * len(ensemble)
 
 
@@ -376,7 +379,7 @@ def test_no_more_members_are_being_adapted_at_a_time_than_threads(images, labels
     monkeypatch.setattr(prepare, "Descent", counted)
     torch.set_num_threads(threads)
     try:
-        work(ensemble, images, *([labels] if work is bacs.evaluate else []))
+        work(ensemble, images, *([labels] if work is bacs.evaluate else []), "bacs")
     finally:
         torch.set_num_threads(1)
     assert len(most) == len(ensemble)

@@ -35,18 +35,18 @@ def differ(a, b):
 def test_weight_times_scale_is_the_weight_that_adapts(images, module, other):
     plain = bacs.Ensemble([small_member(module=module)])
     settings = HOW | other
-    (actual,) = bacs.adapt(scaled(plain, 50.0), images, posterior_weight=2e-5, **settings).members
-    (expected,) = bacs.adapt(plain, images, posterior_weight=1e-3, **settings).members
-    (unscaled,) = bacs.adapt(plain, images, posterior_weight=2e-5, **settings).members
+    (actual,) = bacs.adapt(scaled(plain, 50.0), images, "bacs", posterior_weight=2e-5, **settings).members
+    (expected,) = bacs.adapt(plain, images, "bacs", posterior_weight=1e-3, **settings).members
+    (unscaled,) = bacs.adapt(plain, images, "bacs", posterior_weight=2e-5, **settings).members
     assert_near(actual, expected)
     assert differ(actual, unscaled) > 1e-4
 
 
 def test_each_member_has_its_own(images):
     plain = bacs.Ensemble([small_member(seed) for seed in range(2)])
-    both = bacs.adapt(scaled(plain, 8.0, 0.125), images, posterior_weight=1e-4, **HOW).members
+    both = bacs.adapt(scaled(plain, 8.0, 0.125), images, "bacs", posterior_weight=1e-4, **HOW).members
     for index, weight in enumerate((8e-4, 1.25e-5)):
-        alone = bacs.adapt(plain, images, posterior_weight=weight, **HOW).members[index]
+        alone = bacs.adapt(plain, images, "bacs", posterior_weight=weight, **HOW).members[index]
         assert_near(both[index], alone)
 
 
@@ -70,8 +70,8 @@ def test_a_tempered_gaussian_is_proportional_to_its_power():
 
 def test_a_stream_and_what_is_changed_on_its_way(images):
     plain = bacs.Ensemble([small_member()])
-    stream = bacs.stream(scaled(plain, 64.0), learning_rate=0.1, posterior_weight=1e-5)
-    other = bacs.stream(plain, learning_rate=0.1, posterior_weight=64e-5)
+    stream = bacs.stream(scaled(plain, 64.0), "bacs", learning_rate=0.1, posterior_weight=1e-5)
+    other = bacs.stream(plain, "bacs", learning_rate=0.1, posterior_weight=64e-5)
     for weight in (None, 1e-4):
         if weight is not None:
             stream.change(posterior_weight=weight)
@@ -83,8 +83,8 @@ def test_a_stream_and_what_is_changed_on_its_way(images):
 
 def test_evaluate(images, labels):
     plain = bacs.Ensemble([small_member()])
-    actual = bacs.evaluate(scaled(plain, 64.0), images, labels, posterior_weight=1e-5, **HOW)
-    expected = bacs.evaluate(plain, images, labels, posterior_weight=64e-5, **HOW)
+    actual = bacs.evaluate(scaled(plain, 64.0), images, labels, "bacs", posterior_weight=1e-5, **HOW)
+    expected = bacs.evaluate(plain, images, labels, "bacs", posterior_weight=64e-5, **HOW)
     assert actual.ensemble["nll"] == pytest.approx(expected.ensemble["nll"], rel=1e-5)
 
 
@@ -97,8 +97,8 @@ def test_auto_pulls_as_hard_whatever_the_scale():
 
 def test_what_was_adapted_keeps_its_scale(images, tmp_path):
     given = scaled(bacs.Ensemble([small_member(seed) for seed in range(2)]), 3.5, 1.0)
-    adapted = bacs.adapt(given, images, **HOW)
-    stream = bacs.stream(given, learning_rate=0.1)
+    adapted = bacs.adapt(given, images, "bacs", **HOW)
+    stream = bacs.stream(given, "bacs", learning_rate=0.1)
     stream.step(images)
     adapted.save(tmp_path / "adapted")
     stream.save(tmp_path / "stream")

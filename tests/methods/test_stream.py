@@ -28,9 +28,9 @@ def equal(first, second, names=lambda name: True):
 
 class TestObserved:
     def test_it_is_what_the_predictions_show_by_other_formulas(self, ensemble, images):
-        stream = bacs.stream(ensemble, learning_rate=0.02)
+        stream = bacs.stream(ensemble, "bacs", learning_rate=0.02)
         assert stream.observed is None
-        other = bacs.stream(ensemble, learning_rate=0.02)
+        other = bacs.stream(ensemble, "bacs", learning_rate=0.02)
         for batch in images.split(20):
             rows = np.stack([each.numpy() for each in other.step_members(batch)])
             p = stream.step(batch)
@@ -47,7 +47,7 @@ class TestObserved:
         assert all(distance > 0 for distance in seen.moved)
 
     def test_it_tells_of_the_step_and_not_of_what_was_changed_after_it(self, ensemble, images):
-        stream = bacs.stream(ensemble, learning_rate=0.1)
+        stream = bacs.stream(ensemble, "bacs", learning_rate=0.1)
         stream.step(images)
         stream.change(learning_rate=0.5, batch_weight=0.5)
         stream.reset("weights")
@@ -79,7 +79,7 @@ class TestChange:
                 )
 
     def test_a_changed_posterior_weight_pins_the_weights_from_then_on(self, ensemble, images):
-        stream = bacs.stream(ensemble, learning_rate=0.1)
+        stream = bacs.stream(ensemble, "bacs", learning_rate=0.1)
         stream.step(images)
         far = stream.observed.moved
         stream.change(posterior_weight=1e12, reason="too far")
@@ -127,7 +127,7 @@ class TestChange:
         assert equal(state(stream), state(other))
 
     def test_decisions_are_kept_with_their_reasons(self, ensemble, images):
-        stream = bacs.stream(ensemble)
+        stream = bacs.stream(ensemble, "bacs")
         stream.step(images)
         stream.change(learning_rate=0.01, reason="agreement rose")
         stream.change(learning_rate=0.01)
@@ -148,7 +148,7 @@ class TestChange:
         ],
     )
     def test_a_wrong_change_changes_nothing(self, ensemble, images, change, message):
-        stream, other = bacs.stream(ensemble), bacs.stream(ensemble)
+        stream, other = bacs.stream(ensemble, "bacs"), bacs.stream(ensemble, "bacs")
         for each in (stream, other):
             each.step(images)
         with pytest.raises(ValueError, match=message):
@@ -160,7 +160,7 @@ class TestChange:
 class TestReset:
     @pytest.mark.parametrize("part", ["weights", "statistics"])
     def test_only_the_named_part_goes_back(self, ensemble, images, part):
-        stream = bacs.stream(ensemble, learning_rate=0.1, statistics="running")
+        stream = bacs.stream(ensemble, "bacs", learning_rate=0.1, statistics="running")
         start = state(stream)
         for batch in images.split(10):
             stream.step(batch)
@@ -197,7 +197,7 @@ class TestReset:
 
     def test_an_unknown_part_is_named(self, ensemble):
         with pytest.raises(ValueError, match=r"parts must be one of weights, statistics, optimizer; got 'weight'"):
-            bacs.stream(ensemble).reset("weight")
+            bacs.stream(ensemble, "bacs").reset("weight")
 
 
 class TestSaving:
@@ -221,7 +221,7 @@ class TestSaving:
         assert torch.equal(again.step(batches[0]), first)
 
     def test_the_source_ensemble_is_written_once(self, tmp_path, ensemble, images):
-        stream = bacs.stream(ensemble, learning_rate=0.05)
+        stream = bacs.stream(ensemble, "bacs", learning_rate=0.05)
         stream.step(images)
         stream.save(tmp_path / "stream")
         written = {file: file.stat().st_mtime_ns for file in (tmp_path / "stream").glob("member-*")}
@@ -261,12 +261,12 @@ class TestThreads:
             new.join()
             counts.append(torch.get_num_threads())
 
-        stream = bacs.stream(ensemble)
+        stream = bacs.stream(ensemble, "bacs")
         for batch in images.split(10):
             stream.step(batch)
             ask()
         stream.reset()
-        bacs.adapt(ensemble, images, batch_size=10, on_batch=ask).predict(images)
+        bacs.adapt(ensemble, images, "bacs", batch_size=10, on_batch=ask).predict(images)
         ask()
         # `ask` is called by members at work as well, whose own threads have one each; all others have two.
         assert counts[:8] == [2] * 8
@@ -278,7 +278,7 @@ class TestThreads:
         batches = images.split(10) * 3
 
         def follow(ensemble):
-            stream = bacs.stream(ensemble, learning_rate=0.05)
+            stream = bacs.stream(ensemble, "bacs", learning_rate=0.05)
             return torch.cat([stream.step(batch) for batch in batches])
 
         alone = [follow(ensemble) for ensemble in ensembles]
@@ -295,13 +295,13 @@ class TestThreads:
         assert all(torch.equal(a, b) for a, b in zip(alone, found, strict=True))
 
     def test_one_stream_used_by_two_threads_takes_one_step_after_another(self, ensemble, images):
-        stream = bacs.stream(ensemble, learning_rate=0.05)
+        stream = bacs.stream(ensemble, "bacs", learning_rate=0.05)
         workers = [threading.Thread(target=lambda: [stream.step(images) for _ in range(5)]) for _ in range(2)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
-        other = bacs.stream(ensemble, learning_rate=0.05)
+        other = bacs.stream(ensemble, "bacs", learning_rate=0.05)
         for _ in range(10):
             other.step(images)
         assert stream.steps == 10
@@ -333,7 +333,13 @@ class TestPeersAndViews:
             bacs.adapt(ensemble, images, "bn")
         )
 
-    @pytest.mark.parametrize("start", [bacs.stream, lambda e, **how: bacs.adapt(e, torch.randn(8, 3, 12, 12), **how)])
+    @pytest.mark.parametrize(
+        "start",
+        [
+            lambda e, **how: bacs.stream(e, "bacs", **how),
+            lambda e, **how: bacs.adapt(e, torch.randn(8, 3, 12, 12), "bacs", **how),
+        ],
+    )
     def test_one_member_has_no_peers(self, start):
         with pytest.raises(
             ValueError, match=r"objective 'ensemble_teacher' looks at other members: it needs two or more"
@@ -346,9 +352,12 @@ class TestPeersAndViews:
         model = nn.Sequential(first, nn.BatchNorm1d(8), nn.Linear(8, 3)).eval()
         ensemble = bacs.Ensemble([bacs.Member(model, flat.init(read(model)))])
         inputs = torch.ones(shape, dtype=dtype)
-        stream = bacs.stream(ensemble, objective="consistency")
+        stream = bacs.stream(ensemble, "bacs", objective="consistency")
         before = state(stream)
-        for call in (lambda: stream.step(inputs), lambda: bacs.adapt(ensemble, inputs, objective="consistency")):
+        for call in (
+            lambda: stream.step(inputs),
+            lambda: bacs.adapt(ensemble, inputs, "bacs", objective="consistency"),
+        ):
             with pytest.raises(ValueError, match="a second view needs images") as raised:
                 call()
             assert len(str(raised.value).splitlines()) <= 2
@@ -387,18 +396,20 @@ class TestViewsPerMember:
 
     @pytest.mark.parametrize("protocol", ["offline", "online"])
     def test_in_lockstep(self, ensemble, views, labels, protocol):
-        result = bacs.evaluate(ensemble, views, labels, protocol=protocol, objective="ensemble_teacher", batch_size=10)
+        result = bacs.evaluate(
+            ensemble, views, labels, "bacs", protocol=protocol, objective="ensemble_teacher", batch_size=10
+        )
         assert result.probabilities.shape == (40, 5)
 
     def test_views_that_do_not_fit_are_named_before_any_work(self, ensemble, images):
         with pytest.raises(ValueError, match="images must be given for each member, got 2 for 3 members"):
-            bacs.adapt(ensemble, PerMember([images, images]))
+            bacs.adapt(ensemble, PerMember([images, images]), "bacs")
         with pytest.raises(ValueError, match=r"images of shape \[2, 2, 12, 12\] do not fit"):
-            bacs.adapt(ensemble, PerMember([images, images, images[:, :2]]))
+            bacs.adapt(ensemble, PerMember([images, images, images[:, :2]]), "bacs")
 
 
 def test_a_temperature_by_agreement_follows_the_images(ensemble, images):
-    stream, plain = bacs.stream(ensemble, temperature="agreement"), bacs.stream(ensemble)
+    stream, plain = bacs.stream(ensemble, "bacs", temperature="agreement"), bacs.stream(ensemble, "bacs")
     batches = images.split(10)
     rows = []
     for batch in batches:
@@ -409,7 +420,7 @@ def test_a_temperature_by_agreement_follows_the_images(ensemble, images):
         for member, untempered in zip(found, own, strict=True):
             torch.testing.assert_close(member, temperature.tempered(untempered, wanted))
     with pytest.raises(ValueError, match="temperature 'agreement' needs two members or more"):
-        bacs.stream(bacs.Ensemble(ensemble.members[:1]), temperature="agreement")
+        bacs.stream(bacs.Ensemble(ensemble.members[:1]), "bacs", temperature="agreement")
 
 
 def test_what_members_share_is_opened_and_kept_once(ensemble, images, tmp_path):
@@ -466,4 +477,4 @@ class TestResetEvery:
 
     def test_offline_there_is_no_stream_to_reset(self, ensemble, images):
         with pytest.raises(ValueError, match="reset_every must be left out offline: it is for streams, got 5"):
-            bacs.evaluate(ensemble, images, torch.arange(40) % 5, reset_every=5)
+            bacs.evaluate(ensemble, images, torch.arange(40) % 5, "bacs", reset_every=5)

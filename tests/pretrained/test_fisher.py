@@ -96,7 +96,7 @@ def test_a_saved_fisher_member_comes_back_and_adapts(member, pixels, tmp_path):
     assert all(torch.equal(old.sum_squares[name], new.sum_squares[name]) for name in old.mean)
     assert all(torch.equal(old.mean[name], new.mean[name]) for name in old.mean)
     settings = {"learning_rate": 0.01, "posterior_weight": 1e-5}
-    expected, actual = (bacs.adapt(e, pixels, **settings).predict(pixels) for e in (ensemble, again))
+    expected, actual = (bacs.adapt(e, pixels, "bacs", **settings).predict(pixels) for e in (ensemble, again))
     assert torch.equal(expected, actual)
 
 
@@ -112,7 +112,7 @@ def test_a_strong_posterior_weight_pins_the_weights(member, pixels):
     done = with_fisher(member, pixels, source_size=10**6)
     moved = {}
     for weight in (0.0, 1e6):
-        adapted = bacs.adapt(bacs.Ensemble([done]), pixels, learning_rate=0.1, posterior_weight=weight)
+        adapted = bacs.adapt(bacs.Ensemble([done]), pixels, "bacs", learning_rate=0.1, posterior_weight=weight)
         after = read(adapted.members[0].model)
         moved[weight] = max((after[name] - p).abs().max().item() for name, p in read(member.model).items())
     assert moved[0.0] > 1e-3

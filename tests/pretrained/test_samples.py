@@ -74,7 +74,7 @@ def test_a_fisher_posterior_can_be_drawn_from(untouched, source):
     member = bacs.pretrained.with_fisher(untouched, source[0][:16], source_size=10**8)
     (drawn,) = from_samples(member, source[0], 1, temperature=1e-4)
     assert isinstance(drawn.posterior, fisher_diag.FisherDiag)
-    assert bacs.adapt(bacs.Ensemble([drawn]), source[0]).predict(source[0]).shape == (96, 3)
+    assert bacs.adapt(bacs.Ensemble([drawn]), source[0], "bacs").predict(source[0]).shape == (96, 3)
 
 
 def test_what_cannot_be_drawn_is_said(untouched, source):

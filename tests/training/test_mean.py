@@ -61,8 +61,8 @@ def test_rounding_the_posterior_for_storage_does_not_change_adaptation(images):
     state = collected(model)
     member = at_mean(model, state, images)
     exact = bacs.Member(model, swag_diag.SwagDiag(*state))
-    rounded = bacs.adapt(bacs.Ensemble([member]), images, learning_rate=0.01, epochs=3).predict(images)
-    unrounded = bacs.adapt(bacs.Ensemble([exact]), images, learning_rate=0.01, epochs=3).predict(images)
+    rounded = bacs.adapt(bacs.Ensemble([member]), images, "bacs", learning_rate=0.01, epochs=3).predict(images)
+    unrounded = bacs.adapt(bacs.Ensemble([exact]), images, "bacs", learning_rate=0.01, epochs=3).predict(images)
     # One float32 rounding of the variances, against probabilities of order 1.
     torch.testing.assert_close(rounded, unrounded, rtol=0, atol=1e-5)
 

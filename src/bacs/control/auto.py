@@ -30,7 +30,7 @@ def check_auto_arguments(arguments: dict[str, Any], open_ones: tuple[str, ...] =
         if name not in (*OPEN, *open_ones, *NAMES):
             raise TypeError(f"got an unexpected keyword argument {name!r}; method 'auto' takes {', '.join(open_ones)}")
         if name not in open_ones:
-            raise ValueError(f"{name} must be left out with method 'auto', which chooses it: other methods take it")
+            raise ValueError(f"{name} must be left out with method 'auto', which chooses it; method='bacs' takes it")
 
 
 def adapt_by_choice(

@@ -11,7 +11,7 @@ from bacs.methods.catalogue import Method, find
 
 
 @wraps(methods.adapt)
-def adapt(ensemble: Ensemble, images: Images, method: str | Method = "bacs", **arguments: Any) -> Ensemble:
+def adapt(ensemble: Ensemble, images: Images, method: str | Method = "auto", **arguments: Any) -> Ensemble:
     check_ensemble(ensemble)
     if find(method)[1].chooses:
         return adapt_by_choice(ensemble, images, **arguments)

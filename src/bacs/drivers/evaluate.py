@@ -47,7 +47,7 @@ def evaluate(
     ensemble: Ensemble,
     images: Images,
     labels: Tensor | np.ndarray,
-    method: str | Method = "bacs",
+    method: str | Method = "auto",
     *,
     protocol: str = "offline",
     batch_size: int = 128,
@@ -94,7 +94,7 @@ def _check_labels(labels: Any, images: Images, ensemble: Ensemble) -> Tensor:
 def member_probabilities(
     ensemble: Ensemble,
     images: Images,
-    method: str | Method = "bacs",
+    method: str | Method = "auto",
     *,
     protocol: str = "offline",
     batch_size: int = 128,

@@ -19,7 +19,7 @@ GUARD = """
 
 
 @wraps(methods.stream)
-def stream(ensemble: Ensemble, method: str | Method = "bacs", *, guard: bool | None = None, **arguments: Any) -> Stream:
+def stream(ensemble: Ensemble, method: str | Method = "auto", *, guard: bool | None = None, **arguments: Any) -> Stream:
     check_ensemble(ensemble)
     check_guard(guard)
     if find(method)[1].chooses:

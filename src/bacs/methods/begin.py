@@ -12,7 +12,7 @@ from bacs.methods.settings import Settings
 
 def stream(
     ensemble: Ensemble,
-    method: str | Method = "bacs",
+    method: str | Method = "auto",
     *,
     learning_rate: float = 1e-3,
     posterior_weight: float = 1e-4,

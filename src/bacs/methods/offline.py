@@ -30,7 +30,7 @@ from bacs.threads import OnBatch, Threads, can_share
 def adapt(
     ensemble: Ensemble,
     images: Images,
-    method: str | Method = "bacs",
+    method: str | Method = "auto",
     *,
     epochs: int | float = 1,
     batch_size: int = 128,
@@ -56,7 +56,8 @@ def adapt(
 
     Args:
         images: a tensor or array (floats as the model takes them, or uint8 NHWC), a Dataset or a DataLoader.
-        method: a name in `bacs.METHODS`, or a `bacs.Method` of your own.
+        method: a name in `bacs.METHODS`, or a `bacs.Method` of your own. `auto` chooses all settings without labels and
+            takes back what did not help; the paper's method is `bacs`.
         epochs: passes over the images that adapt; 0.5 adapts to half of them, chosen at random.
         posterior_weight: beta, how strongly log q holds the weights, relative to each member's `posterior_scale`.
         posterior_step: `proximal` (stable for every variance) or `gradient` (as the paper's optimiser does).
