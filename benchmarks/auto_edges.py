@@ -85,6 +85,18 @@ KINDS = {
 }
 
 
+def tables() -> dict[str, list[str]]:
+    """Every table that has a record."""
+    found = {}
+    for title, (shifts, _, table) in KINDS.items():
+        for folder in sorted(RESULTS.glob("*")):
+            files = {shift: folder / f"{slug(title)}-{slug(shift)}.json" for shift in shifts}
+            records = {shift: json.loads(file.read_text()) for shift, file in files.items() if file.exists()}
+            if records:
+                found[f"{folder.name} {title}"] = table(records)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, nargs="?")
@@ -93,12 +105,8 @@ def main() -> None:
     parser.add_argument("--tables", action="store_true")
     options = parser.parse_args()
     if options.tables:
-        for title, (shifts, _, table) in KINDS.items():
-            for folder in sorted(RESULTS.glob("*")):
-                files = {shift: folder / f"{slug(title)}-{slug(shift)}.json" for shift in shifts}
-                records = {shift: json.loads(file.read_text()) for shift, file in files.items() if file.exists()}
-                if records:
-                    write_table("docs/auto.md", f"{folder.name} {title}", table(records))
+        for title, lines in tables().items():
+            write_table("docs/auto.md", title, lines)
         return
     ensemble = bacs.load(options.run)
     test = bacs.data.load("cifar10", data_dir=options.data_dir)
