@@ -99,7 +99,7 @@ class GuardedStream(Stream):
         rows = self._answer(images, (lambda logits: self._permits(logits, images)) if watched else None)
         self._watch.earn(PASSES_PER_STEP if self.adapts else 1, len(images[0]))
         surprised = self.guard and self._is_surprising(images, rows)
-        cost = self._cost_at_batch(images, rows, away=bool(self._watch.aside))
+        cost = self._cost_at_batch(images, away=bool(self._watch.aside))
         if not surprised and not self._is_due(images, cost, rows, images):
             return rows
 
@@ -141,7 +141,7 @@ class GuardedStream(Stream):
         by_itself = len(images[0]) >= SMALL and self._is_home()  # which costs less
         asked = images if by_itself else drawn
         passes = PASSES_OF_MEMORY + bool(self._watch.aside)
-        cost = self._cost_at_batch(images, rows) if by_itself else self._watch.cost_of_look(passes, DRAW)
+        cost = self._cost_at_batch(images) if by_itself else self._watch.cost_of_look(passes, DRAW)
         changed = False
         if surprised or self._is_due(asked, cost, rows if len(images[0]) >= SMALL else None, images):
             look = self._look_at_batch(images, rows, None) if by_itself else self._look_at_memory(drawn)
@@ -164,21 +164,23 @@ class GuardedStream(Stream):
         """Whether the ensemble answers as it came."""
         return not self.adapts and self.settings.batch_weight == 0
 
-    def _shares(self, rows: list[Tensor]) -> tuple[tuple[float, ...], dict[float, Votes]]:
-        """Shares of batch statistics that home is asked about, and what it has said already if it gave these rows."""
-        shares = REST_WEIGHTS if self._is_home() and self._watch.now.knows_world else STREAM_WEIGHTS
-        own = self.settings.batch_weight
-        answered = not self.adapts and len(rows) > 1 and self.settings.statistics == "source"
-        if not answered or own is None or own not in shares:
-            return shares, {}
-        return shares, {own: probing.votes_in(average(rows), trusting=True)}
+    def _shares(self) -> tuple[float, ...]:
+        """Shares of batch statistics that home is asked about."""
+        return REST_WEIGHTS if self._is_home() and self._watch.now.knows_world else STREAM_WEIGHTS
 
-    def _cost_at_batch(self, images: list[Tensor], rows: list[Tensor], *, away: bool = False) -> int:
-        shares, said = self._shares(rows)
-        return self._watch.cost_of_look(len(shares) - len(said) + away, len(images[0]))
+    def _answered_share(self) -> float | None:
+        """The one among them under which home has answered already, if it is home and has members to agree."""
+        own, answered = self.settings.batch_weight, not self.adapts and self.settings.statistics == "source"
+        return own if answered and len(self.source) > 1 and own in self._shares() else None
+
+    def _cost_at_batch(self, images: list[Tensor], *, away: bool = False) -> int:
+        passes = len(self._shares()) - (self._answered_share() is not None) + away
+        return self._watch.cost_of_look(passes, len(images[0]))
 
     def _look_at_batch(self, images: list[Tensor], rows: list[Tensor], away: Votes | None) -> Look:
-        return look_at_batch(self._watch.now.images, self._at_home(), *self._shares(rows), away, images, self.seed)
+        share = self._answered_share()
+        said = {} if share is None else {share: probing.votes_in(average(rows), trusting=True)}
+        return look_at_batch(self._watch.now.images, self._at_home(), self._shares(), said, away, images, self.seed)
 
     def _look_at_memory(self, drawn: list[Tensor]) -> Look:
         gathered, mask = self._watch.gathered, self.source.class_mask
