@@ -15,7 +15,9 @@ WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0)
 ANCHOR = 0.25
 STREAM_WEIGHTS = (0.0, ANCHOR, 1.0)
 REST_WEIGHTS = (0.0, ANCHOR)
-"""Of streams, whose looks must be quick; and of one that rests at source statistics in a world that it knows."""
+RUN_WEIGHTS = (0.0, 0.5)
+"""Of streams, whose looks must be quick; of one that rests at source statistics in a world that it knows; and of one
+of few classes at a time, where half of a memory's statistics was about as good as the best share throughout."""
 
 MIXED = 0.7
 """Classes are mixed if at least this part of what equally frequent ones would give is counted."""
@@ -71,7 +73,7 @@ def are_near_copies(found: Mapping[float, Votes]) -> bool:
 
 def candidates_of(found: Mapping[float, Votes]) -> tuple[Candidate, ...]:
     """The figures of every share, as a table has them."""
-    anchor = found[ANCHOR]
+    anchor = found[anchor_of(found)]
     return tuple(
         Candidate(
             weight,
@@ -87,7 +89,7 @@ def candidates_of(found: Mapping[float, Votes]) -> tuple[Candidate, ...]:
 
 def pick(found: Mapping[float, Votes], *, mirrored: bool) -> Picked:
     """The share with the best score; source statistics unless it is better by more than a standard error."""
-    anchor, source = found[ANCHOR], found[0.0]
+    anchor, source = found[anchor_of(found)], found[0.0]
     weight, best = max(found.items(), key=lambda item: probing.score(item[1], anchor))
     better, error = probing.gain(best, anchor, source)
     who = "views of a picture" if mirrored else "members"
@@ -112,7 +114,12 @@ def possible_classes(ensemble: Ensemble, classes: int) -> int:
 
 def basis_of_count(found: Mapping[float, Votes], batch_weight: float) -> Votes:
     """Where classes are counted: under the chosen share, but not under less than the anchor."""
-    return found[max(ANCHOR, batch_weight)]
+    return found[max(anchor_of(found), batch_weight)]
+
+
+def anchor_of(found: Mapping[float, Votes]) -> float:
+    """The share whose classes the others are held to: ANCHOR, or the smallest that was tried instead of it."""
+    return ANCHOR if ANCHOR in found else min(r for r in found if r > 0)
 
 
 def part_of_even(seen: Votes, possible: int) -> float:

@@ -25,10 +25,11 @@ class Evidence(NamedTuple):
     part: float  # of the mean batch, how mixed its classes are
     classes: str  # the same in words
     gain: Gain | None  # of adapted weights over home under that share, if they were asked
+    runs: bool = False  # whether classes arrive in runs
 
     @property
     def mixed(self) -> bool:
-        return self.part >= MIXED
+        return self.part >= MIXED and not self.runs
 
 
 class Decision(NamedTuple):
@@ -86,4 +87,4 @@ def decide_on_weights(now: Standing, chosen: Choices, seen: Evidence) -> Decisio
 
 
 def _few(seen: Evidence) -> str:
-    return f"few classes at a time ({seen.classes})"
+    return "classes arrive in runs" if seen.runs else f"few classes at a time ({seen.classes})"

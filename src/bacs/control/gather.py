@@ -26,6 +26,9 @@ SMALL = 32
 DRAW = 64
 """Images that are drawn at a time, whenever so many have come."""
 
+RECENT = 256
+"""Images over which those that are asked about are spread: the last ones alone may be of one class."""
+
 CAPACITY = 512
 
 
@@ -41,7 +44,7 @@ class Gathered:
         """Empties the memory; statistics stay until there are others."""
         self.views: list[Tensor] = []  # one per member, or one for all of them; the oldest first
         self.labels = torch.empty(0, dtype=torch.int64)
-        self.new, self.draws = 0, 0
+        self.new, self.draws, self.asked = 0, 0, 0
 
     def add(self, images: Sequence[Tensor], labels: Tensor) -> None:
         """Takes images in, with the labels that they were given; the oldest of the most frequent label go."""
@@ -75,9 +78,20 @@ class Gathered:
         views = [view[chosen] for view in self.views]
         return views if len(views) == members else views * members
 
+    @property
+    def is_full(self) -> bool:
+        return len(self.labels) == CAPACITY
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether there are so many more images than when they were last asked about that their statistics differ."""
+        return any(self.asked < size <= len(self.labels) for size in (DRAW, RECENT, CAPACITY))
+
     def recent(self, members: int) -> list[Tensor]:
-        """The last images as they came, one view per member."""
-        views = [view[-DRAW:] for view in self.views]
+        """Some of the last images as they came, one view per member."""
+        count = len(self.labels)
+        places = torch.linspace(max(0, count - RECENT), count - 1, min(DRAW, count)).round().long()
+        views = [view[places] for view in self.views]
         return views if len(views) == members else views * members
 
     def normalise_as(self, movers: Sequence[Mover], images: Sequence[Tensor], threads: Threads) -> None:
@@ -104,14 +118,14 @@ class Gathered:
         members: Sequence[Member],
         batch_weight: float,
         drawn: Sequence[Tensor],
+        asked: Sequence[Tensor],
         class_mask: Tensor | None,
         threads: Threads,
     ) -> tuple[Votes, Votes | None]:
-        """What members say of the last images and of drawn ones, by this share of the drawn ones' statistics.
+        """What members say of images asked about, and of drawn ones, by this share of the drawn ones' statistics.
 
         Of drawn ones nothing at share 0, for which they need not be seen.
         """
-        recent = self.recent(len(members))
 
         def rows_of(index: int) -> list[Tensor]:
             member = members[index]
@@ -120,10 +134,10 @@ class Gathered:
             else:
                 mixtures, said = mixtures_of(member.model, batch_weight, member.prepare(drawn[index]))
                 of_drawn = [probabilities(restrict(logits_of(said), class_mask), class_mask).cpu()]
-            asked = [recent[index]]
+            views = [asked[index]]
             if len(members) == 1:  # and so has nobody else to agree with
-                asked.append(probing.mirror(recent[0]))
-            return [*(rows_by(member, mixtures, images, class_mask) for images in asked), *of_drawn]
+                views.append(probing.mirror(asked[0]))
+            return [*(rows_by(member, mixtures, images, class_mask) for images in views), *of_drawn]
 
         rows = threads.map(rows_of, range(len(members)))
         views = [average(list(view)) for view in zip(*rows, strict=True)]
@@ -131,7 +145,7 @@ class Gathered:
         return probing.votes_in(*views, trusting=True), seen
 
     def describe(self) -> dict[str, int]:
-        return {"views": len(self.views), "new": self.new, "draws": self.draws}
+        return {"views": len(self.views), "new": self.new, "draws": self.draws, "asked": self.asked}
 
     def pack(self) -> dict[str, Tensor]:
         group = {f"views/{i}": view for i, view in enumerate(self.views)}
@@ -145,7 +159,7 @@ class Gathered:
     def unpack(self, about: dict[str, int], group: dict[str, Tensor], movers: Sequence[Mover]) -> None:
         """Takes over what was described and packed."""
         self.forget()
-        self.new, self.draws = about["new"], about["draws"]
+        self.new, self.draws, self.asked = about["new"], about["draws"], about["asked"]
         self.views = [group[f"views/{i}"] for i in range(about["views"])]
         self.labels = group.get("labels", self.labels)
         self.mixtures = None

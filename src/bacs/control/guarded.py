@@ -22,7 +22,7 @@ from torch import Tensor
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
 from bacs.control.aside import Aside, copy_weights, put_weights
-from bacs.control.candidates import REST_WEIGHTS, STREAM_WEIGHTS
+from bacs.control.candidates import REST_WEIGHTS, RUN_WEIGHTS, STREAM_WEIGHTS
 from bacs.control.decide import Choices, Decision, decide
 from bacs.control.gather import DRAW, SMALL
 from bacs.control.looks import Look
@@ -30,7 +30,7 @@ from bacs.control.probe import Votes
 from bacs.control.questions import can_look, look_at_batch, look_at_memory
 from bacs.control.saved import SavedGuardedStream
 from bacs.control.signals import signals_of
-from bacs.control.standing import PASSES_OF_MEMORY, PASSES_PER_STEP
+from bacs.control.standing import PASSES_PER_STEP
 from bacs.control.steps import stream_arguments_for
 from bacs.control.watch import Watch
 from bacs.ensemble import Ensemble
@@ -99,8 +99,11 @@ class GuardedStream(Stream):
         rows = self._answer(images, (lambda logits: self._permits(logits, images)) if watched else None)
         self._watch.earn(PASSES_PER_STEP if self.adapts else 1, len(images[0]))
         surprised = self.guard and self._is_surprising(images, rows)
+        p = torch.stack(rows).mean(dim=0)
+        self._watch.class_runs.add(p.argmax(dim=1), p.shape[1], batch_weight=self.settings.batch_weight or 0.0)
         cost = self._cost_at_batch(images, away=bool(self._watch.aside))
-        if not surprised and not self._is_due(images, cost, rows, images):
+        in_runs = self.guard and self._watch.class_runs.are_seen
+        if not surprised and not in_runs and not self._is_due(images, cost, rows, images):
             return rows
 
         def ask() -> Votes:
@@ -118,11 +121,15 @@ class GuardedStream(Stream):
         gathered = self._watch.gathered
         rows = gathered.answer(self._movers, images, self._threads)
         surprised = self._is_surprising(images, rows)
-        if surprised:
-            gathered.forget()
         p = average(rows).probabilities
         seen = Votes(p.argmax(dim=1)[None], p.shape[1], 0.0)
+        if surprised:
+            gathered.forget()
+            if len(images[0]) >= SMALL and self._watch.let_go_if_mixed(seen):
+                self.note({"batches": "one by one"}, "classes are mixed in the new world")
         gathered.add(images, seen.labels[0])
+        if len(images[0]) >= SMALL:
+            self._watch.class_runs.add(seen.labels[0], seen.classes)
         self._watch.earn(1, len(images[0]))
         if (drawn := gathered.draw(len(self._movers))) is not None:
             rows = self._follow_drawn(drawn, images, rows, surprised=surprised)
@@ -138,14 +145,14 @@ class GuardedStream(Stream):
         self._watch.earn(PASSES_PER_STEP if self.adapts else int(self.settings.batch_weight != 0), len(drawn[0]))
         if self.adapts:
             self._answer(drawn, lambda logits: not self._watch.now.holds)
-        by_itself = len(images[0]) >= SMALL and self._is_home()  # which costs less
-        asked = images if by_itself else drawn
-        passes = PASSES_OF_MEMORY + bool(self._watch.aside)
-        cost = self._cost_at_batch(images) if by_itself else self._watch.cost_of_look(passes, DRAW)
+        by_batch = self._is_asked_by_batch(images)
+        cost = self._cost_at_memory(by_batch=by_batch)
         changed = False
-        if surprised or self._is_due(asked, cost, rows if len(images[0]) >= SMALL else None, images):
-            look = self._look_at_batch(images, rows, None) if by_itself else self._look_at_memory(drawn)
-            changed = self._decide(look, cost)
+        answered = rows if len(images[0]) >= SMALL else None
+        grown = self._watch.memory_says_more(cost)
+        ready = gathered.is_full or not self._watch.now.few
+        if surprised or grown or (ready and self._is_due(drawn, cost, answered, images)):
+            changed = self._decide(self._look_at_memory(drawn, images, rows, by_batch=by_batch), cost)
         gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
 
@@ -182,10 +189,37 @@ class GuardedStream(Stream):
         said = {} if share is None else {share: probing.votes_in(average(rows), trusting=True)}
         return look_at_batch(self._watch.now.images, self._at_home(), self._shares(), said, away, images, self.seed)
 
-    def _look_at_memory(self, drawn: list[Tensor]) -> Look:
+    def _look_at_memory(self, drawn: list[Tensor], images: list[Tensor], rows: list[Tensor], *, by_batch: bool) -> Look:
         gathered, mask = self._watch.gathered, self.source.class_mask
-        away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, mask, self._threads)[0])
-        return look_at_memory(self._watch.now.images, self._at_home(), away, gathered, drawn, self._threads)
+        if self._watch.now.few and gathered.has_grown:
+            self._watch.looks.all = []  # by the statistics of fewer images
+        gathered.asked = len(gathered.labels)
+        said = {0.0: probing.votes_in(average(rows), trusting=True)} if by_batch else {}
+        asked = images if by_batch else gathered.recent(len(self.members))
+        away = None
+        if self._asks_away_of_memory():
+            away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, asked, mask, self._threads)[0])
+        about = self._watch.now.images, self._at_home(), self._shares_of_memory()
+        return look_at_memory(*about, said, away, gathered, drawn, asked, self._threads)
+
+    def _is_asked_by_batch(self, images: list[Tensor]) -> bool:
+        """Whether the batch itself is asked about: home has answered it, and a full memory tells of the rest."""
+        now = self._watch.now
+        rests = now.few and now.knows_world and self._is_home() and self._watch.gathered.is_full
+        return rests and len(self.source) > 1 and len(images[0]) >= SMALL
+
+    def _shares_of_memory(self) -> tuple[float, ...]:
+        """Shares of a memory's statistics that home is asked about."""
+        return RUN_WEIGHTS if self._watch.now.few else STREAM_WEIGHTS
+
+    def _cost_at_memory(self, *, by_batch: bool) -> int:
+        """Of drawn images, whose statistics no share of 0 needs, and of those that are asked about."""
+        passes = 2 * len(self._shares_of_memory()) - 1 - by_batch
+        return self._watch.cost_of_look(passes + 2 * self._asks_away_of_memory(), DRAW)
+
+    def _asks_away_of_memory(self) -> bool:
+        """Whether adapted weights are asked; if they are set aside, not before home is in need of the memory itself."""
+        return self.adapts or (bool(self._watch.aside) and (self.settings.batch_weight != 0 or not self._watch.now.few))
 
     def _is_due(self, looked_at: list[Tensor], cost: int, rows: list[Tensor] | None, answered: list[Tensor]) -> bool:
         """Whether to look: at first, when home would do better, and else as often as the time for it allows."""
@@ -210,7 +244,7 @@ class GuardedStream(Stream):
             self._carry_out(decision)
         if before == (self.adapts, self.settings.batch_weight):
             return False
-        self._watch.short.forget()
+        self._watch.forget_answers()
         return True
 
     def _carry_out(self, decision: Decision) -> None:

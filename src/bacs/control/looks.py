@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
-from bacs.control.candidates import ANCHOR
+from bacs.control.candidates import anchor_of
+from bacs.control.class_runs import UNEVEN, unevenness
 from bacs.control.probe import Votes
+
+NEAR = 1024
+"""Images within which looks are compared with each other: by and by, the world changes what home calls things."""
 
 CLEARLY = 3.0
 """Standard errors by which a single look, or adapted weights that agree less, decide at once."""
@@ -23,6 +29,11 @@ class Look(NamedTuple):
     drawn: dict[float, Votes] | None = (
         None  # by the ensemble as it came, of what is stepped on, if that is not the batch
     )
+
+    @property
+    def kind(self) -> tuple[bool, float]:
+        """What looks must have in common to be counted together: whose statistics, and held to which classes."""
+        return self.drawn is None, anchor_of(self.home)
 
     @property
     def images(self) -> int:
@@ -48,8 +59,10 @@ class Looks:
         self.classes = 0
 
     def add(self, look: Look) -> None:
+        """Takes in a look. Those at a memory and those at batches as they come are not to be compared."""
         self.classes = look.home[0.0].classes
-        self.all = [*(each for each in self.all if look.image - each.image < self.age), look]
+        alike = [each for each in self.all if each.kind == look.kind and look.image - each.image < self.age]
+        self.all = [*alike, look]
         while len(self.all) > 1 and sum(each.images for each in self.all) > self.window:
             self.all.pop(0)
 
@@ -68,15 +81,20 @@ class Looks:
             return None
         home = {r: seen._replace(trust=None) for r, seen in join_home(both).items()}  # by labels: see `probe`
         away = probing.join([look.away for look in both if look.away is not None])._replace(trust=None)
-        return Gain(*probing.gain(away, home[ANCHOR], home[batch_weight]))
+        return Gain(*probing.gain(away, home[anchor_of(home)], home[batch_weight]))
 
     def contradict(self, batch_weight: float) -> bool:
         """Whether in the last look by itself another share is clearly better than this one."""
         last = self.all[-1].home
         if batch_weight not in last:
             return False
-        gains = [Gain(*probing.gain(seen, last[ANCHOR], last[batch_weight])) for seen in last.values()]
+        gains = [Gain(*probing.gain(seen, last[anchor_of(last)], last[batch_weight])) for seen in last.values()]
         return any(gain.better > CLEARLY * gain.error for gain in gains)
+
+    def show_runs(self) -> bool:
+        """Whether the last batches that were looked at, as home calls them, differ as they do in runs of classes."""
+        near = [look.home[0.0] for look in self.all if self.all[-1].image - look.image < NEAR and look.drawn is None]
+        return len(near) > 1 and unevenness(torch.stack([count_labels(seen) for seen in near])) > UNEVEN
 
     def classes_per_batch(self, batch_weight: float, possible: int) -> tuple[float, float]:
         """Counted classes in the mean batch, as a part of equally frequent ones and as a number.
@@ -120,6 +138,11 @@ class Looks:
             self.all.append(Look(image, home, seen.get("away"), drawn))
 
 
+def count_labels(seen: Votes) -> Int64[Tensor, "classes"]:
+    """How often the first voter names each class: every image once."""
+    return seen.labels[0].bincount(minlength=seen.classes)
+
+
 def _flat(look: Look) -> list[tuple[str, Votes]]:
     """All that a look holds, by name."""
     parts = [(f"home-{r}", seen) for r, seen in look.home.items()]
@@ -130,7 +153,7 @@ def _flat(look: Look) -> list[tuple[str, Votes]]:
 def is_clear(home: Mapping[float, Votes]) -> bool:
     """Whether source statistics are clearly better than all others, or another share clearly better than these."""
     source = home[0.0]
-    gains = [Gain(*probing.gain(seen, home[ANCHOR], source)) for r, seen in home.items() if r > 0]
+    gains = [Gain(*probing.gain(seen, home[anchor_of(home)], source)) for r, seen in home.items() if r > 0]
     best = max(gains, key=lambda gain: gain.better)
     return abs(best.better) > CLEARLY * best.error
 

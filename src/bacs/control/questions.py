@@ -12,7 +12,6 @@ from torch import Tensor
 from bacs.adaptation.statistics import Statistics
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
-from bacs.control.candidates import STREAM_WEIGHTS
 from bacs.control.gather import Gathered
 from bacs.control.looks import Look
 from bacs.control.probe import Votes
@@ -52,12 +51,25 @@ def look_at_batch(
 
 
 def look_at_memory(
-    image: int, home: Ensemble, away: Votes | None, gathered: Gathered, drawn: list[Tensor], threads: Threads
+    image: int,
+    home: Ensemble,
+    shares: Sequence[float],
+    said: dict[float, Votes],
+    away: Votes | None,
+    gathered: Gathered,
+    drawn: list[Tensor],
+    asked: list[Tensor],
+    threads: Threads,
 ) -> Look:
-    """What home says of the last images under the statistics of drawn ones, beside what adapted weights say of them."""
-    found = {r: gathered.ask(home.members, r, drawn, home.class_mask, threads) for r in STREAM_WEIGHTS}
-    seen = {r: of_drawn for r, (_, of_drawn) in found.items() if of_drawn is not None}
-    return Look(image, {r: last for r, (last, _) in found.items()}, away, seen)
+    """What home says of images under the statistics of drawn ones, beside what adapted weights say of them.
+
+    `said` is what home has answered already, by share.
+    """
+    left = [r for r in shares if r not in said]
+    found = {r: gathered.ask(home.members, r, drawn, asked, home.class_mask, threads) for r in left}
+    of_drawn = {r: seen for r, (_, seen) in found.items() if seen is not None}
+    of_asked = said | {r: seen for r, (seen, _) in found.items()}
+    return Look(image, {r: of_asked[r] for r in shares}, away, of_drawn)
 
 
 class ShortQuestions:

@@ -9,7 +9,8 @@ from torch import Tensor
 from bacs.adaptation.loop import Mover
 from bacs.adaptation.statistics import reference_of
 from bacs.checkpoints import check_like
-from bacs.control.candidates import ANCHOR, WEIGHTS
+from bacs.control.candidates import WEIGHTS
+from bacs.control.class_runs import MEMORY as BATCHES
 from bacs.control.gather import CAPACITY
 from bacs.control.signals import MEMORY, NAMES
 from bacs.errors import CheckpointError
@@ -32,6 +33,7 @@ class SavedGathered(TypedDict):
     views: Count
     new: Count
     draws: Draws
+    asked: Count
 
 
 class SavedWatch(TypedDict):
@@ -67,6 +69,7 @@ def check_saved(
     watched = dict(tensors.get("live-watch", {}))
     signals = {name: watched.pop(name) for name in ("usual", "fresh") if name in watched}
     _check_signals(signals)
+    _check_counts(watched.pop("counts", None), classes)
     said = {name: watched.pop(name) for name in list(watched) if name.startswith("said/")}
     _check_said(kept["said"], said, looks["classes"])
     _check_looks(looks, watched)
@@ -87,6 +90,14 @@ def _check_signals(found: dict[str, Tensor]) -> None:
             raise CheckpointError(f"the stream's {name!r} must be {len(NAMES)} float64 signals, got {tensor.shape}")
 
 
+def _check_counts(counts: Tensor | None, classes: int | None) -> None:
+    if counts is None:
+        return
+    fits = counts.dtype == torch.int64 and counts.ndim == 2 and 0 < len(counts) <= BATCHES
+    if not fits or classes not in (None, counts.shape[1]) or int(counts.min()) < 0:
+        raise CheckpointError("the stream's 'counts' must be int64 numbers of images, of each class and batch")
+
+
 def _check_said(about: list[list[float]], group: dict[str, Tensor], classes: int) -> None:
     _check_names(group, [f"said/{i}/{j}" for i, numbers in enumerate(about) for j in range(len(numbers))])
     if not all(len(numbers) == len(about[0]) > 1 for numbers in about):
@@ -104,7 +115,7 @@ def _check_looks(about: SavedLooks, group: dict[str, Tensor]) -> None:
         raise CheckpointError("the stream's looks must have a place, shares and confidences each")
     expected = []
     for i, (shares, confidences) in enumerate(zip(about["shares"], about["confidences"], strict=True)):
-        if not {0.0, ANCHOR} <= set(shares) <= set(WEIGHTS) or sorted(set(shares)) != shares:
+        if not (len(shares) > 1 and shares[0] == 0 and set(shares) <= set(WEIGHTS)) or sorted(set(shares)) != shares:
             raise CheckpointError(f"the stream's looks must be at shares among {WEIGHTS}, got {shares}")
         home, drawn = [f"home-{r}" for r in shares], [f"drawn-{r}" for r in shares if r > 0]
         asked = {*home, *(drawn if drawn[0] in confidences else []), *({"away"} & confidences.keys())}
@@ -119,7 +130,10 @@ def _check_looks(about: SavedLooks, group: dict[str, Tensor]) -> None:
         if not probable or trust.shape != group[of].shape[1:]:
             raise CheckpointError(f"the stream's {name!r} must be a float64 number from 0 to 1 per image")
     for name in expected:
-        first = f"{name.rpartition('/')[0]}/{f'drawn-{ANCHOR}' if '/drawn-' in name else 'home-0.0'}"
+        place = name.rpartition("/")[0]
+        first = next(
+            other for other in expected if other.startswith(f"{place}/{'drawn' if '/drawn-' in name else 'home'}-")
+        )
         labels, voters = group[name], group["looks/0/home-0.0"].shape[:1]
         if labels.dtype != torch.int64 or labels.ndim != 2 or not labels.numel() or labels.shape != group[first].shape:
             raise CheckpointError(f"the stream's {name!r} must be int64 labels [voters, images]")

@@ -16,10 +16,7 @@ SHARE = 0.15
 PASSES_PER_STEP = 3
 """Of a step that moves weights, counted in forward passes: one forward, one backward of about two."""
 
-PASSES_OF_MEMORY = 2 * len(STREAM_WEIGHTS) - 1
-"""Of a look at a memory: drawn images, whose statistics no share of 0 needs, and the last ones as they came."""
-
-GRACE = FIRST * PASSES_OF_MEMORY
+GRACE = FIRST * (2 * len(STREAM_WEIGHTS) - 1)
 """Passes of one image that looks may take in advance: those of the first images."""
 
 MEMORY = 8
@@ -48,11 +45,8 @@ class Standing:
 
 
 def begin_world(now: Standing, *, holds: bool) -> Standing:
-    """Too little is known of a new world until AGAIN images were looked at; weights that moved before hold still.
-
-    Of images that come class by class it takes as many as at first, unless it is clear before.
-    """
-    return replace(now, settled=0 if now.few else FIRST - AGAIN, refused=False, halved=False, holds=holds)
+    """Too little is known of a new world until AGAIN images were looked at; weights that moved before hold still."""
+    return replace(now, settled=FIRST - AGAIN, refused=False, halved=False, holds=holds)
 
 
 def earn(now: Standing, passes: int, images: int) -> Standing:
@@ -68,9 +62,9 @@ def count_look(now: Standing, images: int, *, clear: bool = False) -> Standing:
     return replace(now, settled=settled, holds=now.holds and settled < FIRST)
 
 
-def count_classes(now: Standing, part: float) -> Standing:
-    """How mixed a batch was; lets go of the memory when batches have been of mixed classes for a while."""
+def count_classes(now: Standing, part: float, *, even: bool) -> Standing:
+    """How mixed a batch was; lets go of the memory when batches have been mixed, and all alike, for a while."""
     mixed = (*now.mixed, part)[-MEMORY:]
-    if now.few and len(mixed) == MEMORY and sum(mixed) / MEMORY >= MIXED:
+    if now.few and even and len(mixed) == MEMORY and sum(mixed) / MEMORY >= MIXED:
         return replace(now, few=False, mixed=())
     return replace(now, mixed=mixed)

@@ -11,6 +11,7 @@ from bacs.adaptation.loop import Mover
 from bacs.control import candidates as trying
 from bacs.control import standing
 from bacs.control.aside import Aside
+from bacs.control.class_runs import ClassRuns
 from bacs.control.decide import Choices, Evidence
 from bacs.control.gather import SMALL, Gathered
 from bacs.control.looks import Look, Looks, is_clear
@@ -38,6 +39,7 @@ class Watch:
         self.source = source
         self.now, self.looks, self.usual = Standing(), Looks(WINDOW, AGE), Usual()
         self.short, self.gathered, self.aside = ShortQuestions(), Gathered(seed), Aside()
+        self.class_runs = ClassRuns()
 
     def update(self, **numbers: Any) -> None:
         self.now = replace(self.now, **numbers)
@@ -53,20 +55,39 @@ class Watch:
         reason = self.usual.surprise_in(together)
         if reason is not None:
             self.looks.all, self.usual = [], Usual()
-            self.short.forget()
+            self.forget_answers()
             self.now = standing.begin_world(self.now, holds=adapts)
         self.usual.add(together)
         return reason
 
+    def forget_answers(self) -> None:
+        """Somebody else answers from now on, or of another world."""
+        self.short.forget()
+        self.class_runs.forget()
+
     def notice_classes(self, seen: Votes) -> bool:
         """Whether batches have been of mixed classes for a while, and the memory is let go of."""
-        part = trying.part_of_even(seen, trying.possible_classes(self.source, seen.classes))
-        before, self.now = self.now, standing.count_classes(self.now, part)
+        before = self.now
+        self.now = standing.count_classes(self.now, self._part_of_even(seen), even=self.class_runs.are_ruled_out)
         return before.few and not self.now.few
+
+    def let_go_if_mixed(self, seen: Votes) -> bool:
+        """Whether the first batch of a new world is of mixed classes, and the memory is let go of."""
+        let_go = self.now.few and self._part_of_even(seen) >= trying.MIXED
+        if let_go:
+            self.update(few=False, mixed=())
+        return let_go
+
+    def _part_of_even(self, seen: Votes) -> float:
+        return trying.part_of_even(seen, trying.possible_classes(self.source, seen.classes))
 
     def cost_of_look(self, passes: int, images: int) -> int:
         """In passes of one image, for so many over the images; a single network also sees them mirrored."""
         return passes * (2 if len(self.source) == 1 else 1) * images
+
+    def memory_says_more(self, cost: int) -> bool:
+        """Whether to look because the memory has grown: soon after a change of the world, and less and less often."""
+        return self.now.few and self.gathered.has_grown and self.now.credit + GRACE >= cost
 
     def look_is_due(self, chosen: Choices, images: int, cost: int, *, answered: bool) -> bool | None:
         """Whether to look at so many images: at first, and as often as the time for it allows.
@@ -111,7 +132,8 @@ class Watch:
         possible = trying.possible_classes(self.source, home[0.0].classes)
         part, counted = self.looks.classes_per_batch(picked.batch_weight, possible)
         gain = self.looks.gain_of_away(picked.batch_weight)
-        return Evidence(picked, part, f"{counted:.1f} of {possible} in a batch", gain)
+        runs = not self.now.few and (self.class_runs.are_seen or self.looks.show_runs())
+        return Evidence(picked, part, f"{counted:.1f} of {possible} in a batch", gain, runs)
 
     def describe(self) -> dict[str, Any]:
         """Its part of a manifest."""
@@ -120,7 +142,7 @@ class Watch:
 
     def pack(self) -> dict[str, dict[str, Tensor]]:
         """Its tensors, in groups."""
-        watch = self.looks.pack() | self.usual.pack() | self.short.pack()
+        watch = self.looks.pack() | self.usual.pack() | self.short.pack() | self.class_runs.pack()
         return {"watch": watch, "gathered": self.gathered.pack()} | self.aside.pack()
 
     def unpack(self, about: dict[str, Any], tensors: dict[str, dict[str, Tensor]], movers: Sequence[Mover]) -> None:
@@ -131,6 +153,7 @@ class Watch:
         self.now = Standing(**numbers | {"mixed": tuple(about["mixed"])})
         self.looks.unpack(about["looks"], group)
         self.usual.unpack(group)
+        self.class_runs.unpack(group)
         self.short.unpack(about["said"], group, about["looks"]["classes"])
         self.gathered.unpack(about["gathered"], tensors.get("live-gathered", {}), movers)
         self.aside = Aside([tensors[f"live-aside-{i}"] for i in range(len(movers))] if about["aside"] else None)
