@@ -5,7 +5,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from bacs.serve.queue import Action, Queue, QueueClosed, QueueFull
+from bacs.serve.queue import PATIENCE, Action, Queue, QueueClosed, QueueFull
 
 
 def filled(queue, *counts, kind=np.uint8):
@@ -95,3 +95,44 @@ def test_a_closed_queue_hands_out_what_it_has():
     for refused in (lambda: queue.reserve(1), lambda: queue.ask(int)):
         with pytest.raises(QueueClosed):
             refused()
+
+
+class Clock:
+    """Time that passes only while somebody waits."""
+
+    def __init__(self, monkeypatch, queue, arrivals=()):
+        self.now, self.arrivals = 100.0, list(arrivals)
+        monkeypatch.setattr("bacs.serve.queue.time.monotonic", lambda: self.now)
+        monkeypatch.setattr(queue._changed, "wait", lambda left: self.wait(queue, left))
+
+    def wait(self, queue, left):
+        if self.arrivals and self.arrivals[0] <= self.now + left:
+            self.now = self.arrivals.pop(0)
+            filled(queue, 1)
+        else:
+            self.now += left
+
+
+def test_a_batch_waits_while_more_requests_come_each_within_the_delay(monkeypatch):
+    queue = Queue(100)
+    clock = Clock(monkeypatch, queue, arrivals=[101.0, 102.5, 105.0])
+    filled(queue, 1)
+    assert len(queue.take(8, delay=2.0)) == 3  # the fourth came 2.5 seconds after the third
+    assert clock.now == pytest.approx(104.5)
+
+
+def test_a_batch_that_requests_go_on_joining_waits_no_longer_than_its_patience(monkeypatch):
+    queue = Queue(100)
+    clock = Clock(monkeypatch, queue, arrivals=np.arange(101.0, 140.0))
+    filled(queue, 1)
+    assert len(queue.take(64, delay=2.0)) == 1 + 2 * PATIENCE
+    assert clock.now == pytest.approx(100 + 2 * PATIENCE)
+
+
+def test_a_batch_that_is_ready_when_the_worker_comes_back_still_waits_for_those_who_were_just_answered(monkeypatch):
+    queue = Queue(100)
+    clock = Clock(monkeypatch, queue, arrivals=[150.5])
+    filled(queue, 1)
+    clock.now = 150.0
+    assert len(queue.take(64, delay=2.0)) == 2
+    assert clock.now == pytest.approx(152.5)

@@ -18,6 +18,10 @@ Views = tuple[np.ndarray, ...]
 """The images of a request, once for each geometry that the members ask for."""
 
 
+PATIENCE = 5
+"""Delays that a batch waits at most while requests come one after the other."""
+
+
 class QueueFull(Exception):
     """There is no room for so many images now."""
 
@@ -113,34 +117,39 @@ class Queue:
     def take(self, batch_size: int, delay: float) -> list[QueuePlace] | Action | None:
         """The next batch or action; None when the queue is closed and empty.
 
-        A batch waits until it is full, or until its first request has been ready for `delay` seconds. It holds whole
-        requests of one form.
+        A batch waits until it is full, or until `delay` seconds have passed in which no more requests came, counted
+        from now on: clients whom the last batch answered come again, one after the other. It does not wait for longer
+        than PATIENCE times the delay, and holds whole requests of one form.
         """
+        began = time.monotonic()
         with self._changed:
             while True:
                 if self._actions:
                     return self._actions.popleft()
                 if self._closed and not self._places:
                     return None
-                left = self._seconds_left(batch_size, delay)
+                left = self._seconds_left(batch_size, delay, began)
                 if left is not None and left <= 0:
                     return self._pop(batch_size)
                 self._changed.wait(left)
 
-    def _seconds_left(self, batch_size: int, delay: float) -> float | None:
+    def _seconds_left(self, batch_size: int, delay: float, began: float) -> float | None:
         """How long the first batch may still grow; None if there is none yet."""
         if not self._places or self._places[0].views is None:
             return None
-        first, total = self._places[0], 0
+        first, last, total = self._places[0], self._places[0], 0
         for place in self._places:
             if place.views is None:
                 break
             if place.form != first.form or total + place.images > batch_size:
                 return 0.0
-            total += place.images
+            last, total = place, total + place.images
         if total >= batch_size or self._hurried or self._closed:
             return 0.0
-        return first.ready_at + delay - time.monotonic()
+        at_most = max(first.ready_at, began) + PATIENCE * delay
+        more_are_coming = self._places[-1].views is None
+        until = at_most if more_are_coming else min(max(last.ready_at, began) + delay, at_most)
+        return until - time.monotonic()
 
     def _pop(self, batch_size: int) -> list[QueuePlace]:
         batch = [self._places.popleft()]
