@@ -45,7 +45,7 @@ def test_where_nothing_has_shifted_weights_must_be_better_than_home():
 
 def test_few_classes_end_adapting_and_begin_gathering():
     few = SHIFTED._replace(part=0.5)
-    assert told(KNOWN, ADAPTING, few) == [("gather", FEW), ("set aside", FEW), ("normalise", "shifted")]
+    assert told(KNOWN, ADAPTING, few) == [("gather", FEW), ("set aside", FEW)]
     gathering = Standing(settled=FIRST, few=True)
     assert told(gathering, HOME._replace(batch_weight=1.0), few) == []
     unguarded = HOME._replace(guard=False, batch_weight=1.0)
@@ -106,5 +106,5 @@ def test_a_memory_is_let_go_of_after_enough_mixed_batches_that_are_alike_and_no_
 def test_runs_of_classes_are_not_mixed_however_many_are_named():
     runs = SHIFTED._replace(runs=True)
     reason = "classes arrive in runs"
-    assert told(KNOWN, ADAPTING, runs) == [("gather", reason), ("set aside", reason), ("normalise", "shifted")]
-    assert told(KNOWN, HOME, runs) == [("gather", reason), ("normalise", "shifted")]
+    assert told(KNOWN, ADAPTING, runs) == [("gather", reason), ("set aside", reason)]
+    assert told(KNOWN, HOME, runs) == [("gather", reason)]

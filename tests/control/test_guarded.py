@@ -124,12 +124,12 @@ def test_where_nothing_can_be_asked_it_predicts_as_it_is(ensemble):
 def test_a_single_network_asks_mirrored_pictures(monkeypatch):
     asked = []
     monkeypatch.setattr("bacs.control.probe.mirror", lambda probe: asked.append(probe) or probe.flip(-1))
-    images = torch.randn(128, 3, 12, 12, generator=torch.Generator().manual_seed(0))
+    images = torch.randn(320, 3, 12, 12, generator=torch.Generator().manual_seed(0))
     stream = bacs.stream(bacs.Ensemble([small_member()]), "auto")
     for part in images.split(32):
         p = stream.step(part)
     torch.testing.assert_close(p.sum(dim=1), torch.ones(32))
-    assert len(asked) == 3 + 2  # the first batch, and what is gathered of few classes once, under every share
+    assert len(asked) == 3 + 2  # the first batch, and once 256 images are gathered of few classes, under every share
     assert torch.equal(asked[0], images[:32])
 
 

@@ -35,7 +35,7 @@ class Evidence(NamedTuple):
 class Decision(NamedTuple):
     """One of these, with its reason:
 
-    gather      answer batches by the statistics of a memory
+    gather      answer batches by the statistics of a memory, and by none until it tells something
     set aside   weights go home; they are kept if the world has changed, and given up if it is they that have
     go halfway  weights go half of the way home, and on at half the rate
     take up     weights that were set aside answer again
@@ -50,7 +50,8 @@ class Decision(NamedTuple):
 def decide(now: Standing, chosen: Choices, seen: Evidence) -> list[Decision]:
     """What is to change, in this order; nothing if all may stay as it is."""
     decisions = []
-    if not seen.mixed and chosen.guard and not now.few:
+    gathers = not seen.mixed and chosen.guard and not now.few
+    if gathers:
         decisions.append(Decision("gather", _few(seen)))
     of_weights = decide_on_weights(now, chosen, seen)
     adapts, refused, weight, statistics = chosen.adapts, now.refused, chosen.batch_weight, chosen.statistics
@@ -63,7 +64,7 @@ def decide(now: Standing, chosen: Choices, seen: Evidence) -> list[Decision]:
     if not adapts and chosen.may_adapt and best > 0 and seen.mixed and now.knows_world and not refused:
         reason = f"{seen.picked.reason}; classes are mixed ({seen.classes}): weights move too"
         return [*decisions, Decision("begin", reason)]
-    if not adapts and (best != weight or statistics != "source"):
+    if not adapts and not gathers and (best != weight or statistics != "source"):
         decisions.append(Decision("normalise", seen.picked.reason))
     return decisions
 

@@ -79,18 +79,23 @@ class Gathered:
         return views if len(views) == members else views * members
 
     @property
+    def is_telling(self) -> bool:
+        """Whether images are enough to speak for more than the class that came last."""
+        return len(self.labels) >= RECENT
+
+    @property
     def is_full(self) -> bool:
         return len(self.labels) == CAPACITY
 
     @property
     def has_grown(self) -> bool:
         """Whether there are so many more images than when they were last asked about that their statistics differ."""
-        return any(self.asked < size <= len(self.labels) for size in (DRAW, RECENT, CAPACITY))
+        return any(self.asked < size <= len(self.labels) for size in (RECENT, CAPACITY))
 
-    def recent(self, members: int) -> list[Tensor]:
+    def recent(self, members: int, some: int) -> list[Tensor]:
         """Some of the last images as they came, one view per member."""
         count = len(self.labels)
-        places = torch.linspace(max(0, count - RECENT), count - 1, min(DRAW, count)).round().long()
+        places = torch.linspace(max(0, count - RECENT), count - 1, min(some, count)).round().long()
         views = [view[places] for view in self.views]
         return views if len(views) == members else views * members
 

@@ -123,17 +123,21 @@ class GuardedStream(Stream):
         surprised = self._is_surprising(images, rows)
         p = average(rows).probabilities
         seen = Votes(p.argmax(dim=1)[None], p.shape[1], 0.0)
+        whole = len(images[0]) >= SMALL
         if surprised:
             gathered.forget()
-            if len(images[0]) >= SMALL and self._watch.let_go_if_mixed(seen):
+            if whole and self._watch.let_go_if_mixed(seen):
                 self.note({"batches": "one by one"}, "classes are mixed in the new world")
+            elif whole and self._watch.now.few:
+                rows = self._return_if_home_is_better(images, rows)
         gathered.add(images, seen.labels[0])
-        if len(images[0]) >= SMALL:
-            self._watch.class_runs.add(seen.labels[0], seen.classes)
+        if whole:
+            self._watch.add_labels(seen)
         self._watch.earn(1, len(images[0]))
-        if (drawn := gathered.draw(len(self._movers))) is not None:
+        drawn = gathered.draw(len(self._movers))
+        if drawn is not None and (gathered.is_telling or not self._watch.now.few):
             rows = self._follow_drawn(drawn, images, rows, surprised=surprised)
-        if len(images[0]) >= SMALL and self._watch.notice_classes(seen):
+        if whole and self._watch.notice_classes(seen):
             self.note({"batches": "one by one"}, "classes are mixed again")
         return rows
 
@@ -145,16 +149,31 @@ class GuardedStream(Stream):
         self._watch.earn(PASSES_PER_STEP if self.adapts else int(self.settings.batch_weight != 0), len(drawn[0]))
         if self.adapts:
             self._answer(drawn, lambda logits: not self._watch.now.holds)
-        by_batch = self._is_asked_by_batch(images)
-        cost = self._cost_at_memory(by_batch=by_batch)
+        cost = self._cost_at_memory()
         changed = False
         answered = rows if len(images[0]) >= SMALL else None
         grown = self._watch.memory_says_more(cost)
         ready = gathered.is_full or not self._watch.now.few
-        if surprised or grown or (ready and self._is_due(drawn, cost, answered, images)):
-            changed = self._decide(self._look_at_memory(drawn, images, rows, by_batch=by_batch), cost)
+        if grown or (ready and (surprised or self._is_due(drawn, cost, answered, images))):
+            changed = self._decide(self._look_at_memory(drawn), cost)
         gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
+
+    def _return_if_home_is_better(self, images: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
+        """The answer by home, if in a new world its members agree better than those who go by the old one."""
+        if self._is_home() or len(rows) == 1:
+            return rows
+        gain = self._watch.gain_of_home(self._at_home(), images, rows)
+        if gain.better <= (0 if self.adapts else gain.error):  # weights must prove themselves anew
+            return rows
+        reason = f"members agree better under source statistics in the new world ({gain})"
+        if self.adapts:
+            self._carry_out(Decision("set aside", reason))
+        else:
+            self.change("bn", batch_weight=0.0, statistics="source", reason=reason)
+        self._watch.forget_answers()
+        self._watch.gathered.mixtures = None
+        return self._watch.gathered.answer(self._movers, images, self._threads)
 
     def _permits(self, logits: list[Tensor], images: list[Tensor]) -> bool:
         """Whether weights may move on this batch: not in a world of which too little was seen."""
@@ -189,33 +208,32 @@ class GuardedStream(Stream):
         said = {} if share is None else {share: probing.votes_in(average(rows), trusting=True)}
         return look_at_batch(self._watch.now.images, self._at_home(), self._shares(), said, away, images, self.seed)
 
-    def _look_at_memory(self, drawn: list[Tensor], images: list[Tensor], rows: list[Tensor], *, by_batch: bool) -> Look:
+    def _look_at_memory(self, drawn: list[Tensor]) -> Look:
         gathered, mask = self._watch.gathered, self.source.class_mask
+        asked = gathered.recent(len(self.members), self._asked_of_memory())
         if self._watch.now.few and gathered.has_grown:
             self._watch.looks.all = []  # by the statistics of fewer images
         gathered.asked = len(gathered.labels)
-        said = {0.0: probing.votes_in(average(rows), trusting=True)} if by_batch else {}
-        asked = images if by_batch else gathered.recent(len(self.members))
         away = None
         if self._asks_away_of_memory():
             away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, asked, mask, self._threads)[0])
         about = self._watch.now.images, self._at_home(), self._shares_of_memory()
-        return look_at_memory(*about, said, away, gathered, drawn, asked, self._threads)
+        return look_at_memory(*about, away, gathered, drawn, asked, self._threads)
 
-    def _is_asked_by_batch(self, images: list[Tensor]) -> bool:
-        """Whether the batch itself is asked about: home has answered it, and a full memory tells of the rest."""
+    def _asked_of_memory(self) -> int:
+        """Images that are asked about: a few where home rests, which must ask often to notice a change by and by."""
         now = self._watch.now
-        rests = now.few and now.knows_world and self._is_home() and self._watch.gathered.is_full
-        return rests and len(self.source) > 1 and len(images[0]) >= SMALL
+        return SMALL if now.few and now.knows_world and self._is_home() and not self._watch.gathered.has_grown else DRAW
 
     def _shares_of_memory(self) -> tuple[float, ...]:
         """Shares of a memory's statistics that home is asked about."""
         return RUN_WEIGHTS if self._watch.now.few else STREAM_WEIGHTS
 
-    def _cost_at_memory(self, *, by_batch: bool) -> int:
+    def _cost_at_memory(self) -> int:
         """Of drawn images, whose statistics no share of 0 needs, and of those that are asked about."""
-        passes = 2 * len(self._shares_of_memory()) - 1 - by_batch
-        return self._watch.cost_of_look(passes + 2 * self._asks_away_of_memory(), DRAW)
+        shares, away = len(self._shares_of_memory()), self._asks_away_of_memory()
+        drawn, asked = shares - 1 + away, shares + away
+        return self._watch.cost_of_look(1, drawn * DRAW + asked * self._asked_of_memory())
 
     def _asks_away_of_memory(self) -> bool:
         """Whether adapted weights are asked; if they are set aside, not before home is in need of the memory itself."""
@@ -250,8 +268,10 @@ class GuardedStream(Stream):
     def _carry_out(self, decision: Decision) -> None:
         watch, (what, reason) = self._watch, decision
         if what == "gather":
-            watch.update(few=True)
+            watch.update(few=True, runs=watch.runs_are_seen, picked=0.0)
             self.note({"batches": "gathered"}, reason)
+            if not self.adapts and self.settings.batch_weight != 0:
+                self.change("bn", batch_weight=0.0, statistics="source", reason=reason)
         elif what == "set aside":
             if watch.now.knows_world:
                 watch.update(refused=True)

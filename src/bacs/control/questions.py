@@ -17,7 +17,7 @@ from bacs.control.looks import Look
 from bacs.control.probe import Votes
 from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember
-from bacs.predictive import average
+from bacs.predictive import Predictive, average
 from bacs.threads import Threads
 
 QUICK_WINDOW = 4
@@ -54,22 +54,21 @@ def look_at_memory(
     image: int,
     home: Ensemble,
     shares: Sequence[float],
-    said: dict[float, Votes],
     away: Votes | None,
     gathered: Gathered,
     drawn: list[Tensor],
     asked: list[Tensor],
     threads: Threads,
 ) -> Look:
-    """What home says of images under the statistics of drawn ones, beside what adapted weights say of them.
-
-    `said` is what home has answered already, by share.
-    """
-    left = [r for r in shares if r not in said]
-    found = {r: gathered.ask(home.members, r, drawn, asked, home.class_mask, threads) for r in left}
+    """What home says of images under the statistics of drawn ones, beside what adapted weights say of them."""
+    found = {r: gathered.ask(home.members, r, drawn, asked, home.class_mask, threads) for r in shares}
     of_drawn = {r: seen for r, (_, seen) in found.items() if seen is not None}
-    of_asked = said | {r: seen for r, (seen, _) in found.items()}
-    return Look(image, {r: of_asked[r] for r in shares}, away, of_drawn)
+    return Look(image, {r: seen for r, (seen, _) in found.items()}, away, of_drawn)
+
+
+def ask_home(home: Ensemble, share: float, images: list[Tensor]) -> Predictive:
+    """What home says of a batch under one share of its statistics."""
+    return replace(home, statistics=Statistics(share)).predictive(PerMember(images), batch_size=len(images[0]))
 
 
 class ShortQuestions:
@@ -83,8 +82,7 @@ class ShortQuestions:
 
     def ask(self, home: Ensemble, shares: Sequence[float], images: list[Tensor], rows: list[Tensor]) -> bool:
         """Whether the members of home agree better than those who answered with `rows`, by two standard errors."""
-        views, count = PerMember(images), len(images[0])
-        found = [replace(home, statistics=Statistics(r)).predictive(views, batch_size=count) for r in shares]
+        found = [ask_home(home, r, images) for r in shares]
         said = tuple(probing.votes_in(each) for each in (average(rows), *found))
         self.all = [*(each for each in self.all if len(each) == len(said)), said][-QUICK_WINDOW:]
         own, *homes = (probing.join(list(side)) for side in zip(*self.all, strict=True))

@@ -43,6 +43,7 @@ class SavedWatch(TypedDict):
     holds: bool
     credit: float
     few: bool
+    runs: bool
     mixed: list[float]
     images: Draws
     asked: Draws

@@ -32,6 +32,7 @@ class Standing:
     asked: int = 0  # after how many images home was asked a short question last
     picked: float = 0.0  # share of batch statistics that is best at home
     few: bool = False  # whether batches hold few classes each
+    runs: bool = False  # whether these were seen to change from batch to batch
     mixed: tuple[float, ...] = ()  # of the last batches, how mixed
     settled: int = 0  # images looked at in this world, and in those before it what need not be seen again
     refused: bool = False  # whether adapted weights were given up in it
@@ -66,5 +67,10 @@ def count_classes(now: Standing, part: float, *, even: bool) -> Standing:
     """How mixed a batch was; lets go of the memory when batches have been mixed, and all alike, for a while."""
     mixed = (*now.mixed, part)[-MEMORY:]
     if now.few and even and len(mixed) == MEMORY and sum(mixed) / MEMORY >= MIXED:
-        return replace(now, few=False, mixed=())
+        return let_go(now)
     return replace(now, mixed=mixed)
+
+
+def let_go(now: Standing) -> Standing:
+    """Batches are of mixed classes, and taken one by one."""
+    return replace(now, few=False, runs=False, mixed=())

@@ -9,18 +9,20 @@ from torch import Tensor
 from bacs import models
 from bacs.adaptation.loop import Mover
 from bacs.control import candidates as trying
+from bacs.control import probe as probing
 from bacs.control import standing
 from bacs.control.aside import Aside
 from bacs.control.class_runs import ClassRuns
 from bacs.control.decide import Choices, Evidence
 from bacs.control.gather import SMALL, Gathered
-from bacs.control.looks import Look, Looks, is_clear
+from bacs.control.looks import Gain, Look, Looks, is_clear
 from bacs.control.probe import Votes
-from bacs.control.questions import ShortQuestions
+from bacs.control.questions import ShortQuestions, ask_home
 from bacs.control.saved import check_saved
 from bacs.control.signals import Usual
 from bacs.control.standing import GRACE, Standing
 from bacs.ensemble import Ensemble
+from bacs.predictive import average
 
 WINDOW = 512
 """Images whose looks count."""
@@ -65,6 +67,23 @@ class Watch:
         self.short.forget()
         self.class_runs.forget()
 
+    @property
+    def runs_are_seen(self) -> bool:
+        """Whether classes arrive in runs, by the answers or by what home said of the batches that were looked at."""
+        return self.class_runs.are_seen or self.looks.show_runs()
+
+    def add_labels(self, seen: Votes) -> None:
+        """Takes in the labels that a gathered batch was given."""
+        self.class_runs.add(seen.labels[0], seen.classes)
+        if self.now.few and self.class_runs.are_seen:
+            self.update(runs=True)
+
+    def gain_of_home(self, home: Ensemble, images: list[Tensor], rows: list[Tensor]) -> Gain:
+        """How much better the members of home agree on a batch than those who answered."""
+        self.update(credit=self.now.credit - len(images[0]))
+        own, other = (probing.votes_in(each) for each in (average(rows), ask_home(home, 0.0, images)))
+        return Gain(*probing.gain(other, own, own))
+
     def notice_classes(self, seen: Votes) -> bool:
         """Whether batches have been of mixed classes for a while, and the memory is let go of."""
         before = self.now
@@ -73,10 +92,10 @@ class Watch:
 
     def let_go_if_mixed(self, seen: Votes) -> bool:
         """Whether the first batch of a new world is of mixed classes, and the memory is let go of."""
-        let_go = self.now.few and self._part_of_even(seen) >= trying.MIXED
-        if let_go:
-            self.update(few=False, mixed=())
-        return let_go
+        is_mixed = self.now.few and not self.now.runs and self._part_of_even(seen) >= trying.MIXED
+        if is_mixed:
+            self.now = standing.let_go(self.now)
+        return is_mixed
 
     def _part_of_even(self, seen: Votes) -> float:
         return trying.part_of_even(seen, trying.possible_classes(self.source, seen.classes))
@@ -132,7 +151,7 @@ class Watch:
         possible = trying.possible_classes(self.source, home[0.0].classes)
         part, counted = self.looks.classes_per_batch(picked.batch_weight, possible)
         gain = self.looks.gain_of_away(picked.batch_weight)
-        runs = not self.now.few and (self.class_runs.are_seen or self.looks.show_runs())
+        runs = not self.now.few and self.runs_are_seen
         return Evidence(picked, part, f"{counted:.1f} of {possible} in a batch", gain, runs)
 
     def describe(self) -> dict[str, Any]:
