@@ -8,6 +8,7 @@ import model_tables
 import posterior_tables
 import pytest
 import situations
+import stream_tables
 import tempered_entropy
 import training_table
 from benchmark_tables import PAGE, lines, marked
@@ -67,4 +68,12 @@ def test_the_tables_of_situations_are_what_their_records_hold():
     assert len(situations.names()) == 66
     assert len(situations.tables()) >= 2
     for title, table in (situations.tables() | auto_edges.tables()).items():
+        assert with_table(page, title, table) == page, title
+
+
+def test_the_tables_of_streams_are_what_their_records_hold():
+    page = (ROOT / stream_tables.PAGE).read_text()
+    found = stream_tables.tables()
+    assert {"world mixed", "world runs", "memory", "recovery", "cost"} <= found.keys()
+    for title, table in found.items():
         assert with_table(page, title, table) == page, title

@@ -77,7 +77,7 @@ def serve(
         method: auto, which decides without labels how far to adapt, unless you say what adapts.
         adapt: Begin frozen: predict, and adapt only when the page or /control/resume says so.
         batch_size: Images of a step at most, and of a request.
-        delay: Seconds that a batch may wait for more images.
+        delay: Seconds without another request until a batch is held no longer; five times that at most.
         state: Folder that keeps the stream; a restart goes on with it.
         save_every: Batches between two saves: what a kill may cost.
         name: What clients call the model; the run's folder by default.

@@ -17,6 +17,11 @@ class Choices(NamedTuple):
     may_adapt: bool  # whether the method moves weights at all
     guard: bool
 
+    @property
+    def is_home(self) -> bool:
+        """Whether the ensemble answers as it came."""
+        return not self.adapts and self.batch_weight == 0
+
 
 class Evidence(NamedTuple):
     """What the looks of the present world say together."""

@@ -22,10 +22,10 @@ from torch import Tensor
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
 from bacs.control.aside import Aside, copy_weights, put_weights
-from bacs.control.candidates import REST_WEIGHTS, RUN_WEIGHTS, STREAM_WEIGHTS
 from bacs.control.decide import Choices, Decision, decide
-from bacs.control.gather import DRAW, SMALL
+from bacs.control.gather import SMALL
 from bacs.control.looks import Look
+from bacs.control.plans import BatchPlan, MemoryPlan, plan_batch, plan_memory
 from bacs.control.probe import Votes
 from bacs.control.questions import can_look, look_at_batch, look_at_memory
 from bacs.control.saved import SavedGuardedStream
@@ -101,7 +101,8 @@ class GuardedStream(Stream):
         surprised = self.guard and self._is_surprising(images, rows)
         p = torch.stack(rows).mean(dim=0)
         self._watch.class_runs.add(p.argmax(dim=1), p.shape[1], batch_weight=self.settings.batch_weight or 0.0)
-        cost = self._cost_at_batch(images, away=bool(self._watch.aside))
+        plan = plan_batch(self._watch.now, self._choices(), len(rows))
+        cost = self._watch.cost_of_look(plan.passes(len(images[0])))
         in_runs = self.guard and self._watch.class_runs.are_seen
         if not surprised and not in_runs and not self._is_due(images, cost, rows, images):
             return rows
@@ -113,7 +114,7 @@ class GuardedStream(Stream):
             mirrored = len(rows) == 1
             return probing.look(own, PerMember(images), batch_size=len(images[0]), seed=self.seed, mirrored=mirrored)
 
-        look = self._look_at_batch(images, rows, self._away(ask))
+        look = self._look_at_batch(plan, images, rows, self._away(ask))
         return self._answer(images, lambda logits: False) if self._decide(look, cost) else rows
 
     def _follow_memory(self, images: list[Tensor]) -> list[Tensor]:
@@ -149,19 +150,20 @@ class GuardedStream(Stream):
         self._watch.earn(PASSES_PER_STEP if self.adapts else int(self.settings.batch_weight != 0), len(drawn[0]))
         if self.adapts:
             self._answer(drawn, lambda logits: not self._watch.now.holds)
-        cost = self._cost_at_memory()
+        plan = plan_memory(self._watch.now, self._choices(), grown=gathered.has_grown)
+        cost = self._watch.cost_of_look(plan.passes())
         changed = False
         answered = rows if len(images[0]) >= SMALL else None
         grown = self._watch.memory_says_more(cost)
         ready = gathered.is_full or not self._watch.now.few
         if grown or (ready and (surprised or self._is_due(drawn, cost, answered, images))):
-            changed = self._decide(self._look_at_memory(drawn), cost)
+            changed = self._decide(self._look_at_memory(plan, drawn), cost)
         gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
 
     def _return_if_home_is_better(self, images: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
         """The answer by home, if in a new world its members agree better than those who go by the old one."""
-        if self._is_home() or len(rows) == 1:
+        if self._choices().is_home or len(rows) == 1:
             return rows
         gain = self._watch.gain_of_home(self._at_home(), images, rows)
         if gain.better <= (0 if self.adapts else gain.error):  # weights must prove themselves anew
@@ -186,58 +188,21 @@ class GuardedStream(Stream):
             self.note({"looks": "anew"}, reason)
         return reason is not None
 
-    def _is_home(self) -> bool:
-        """Whether the ensemble answers as it came."""
-        return not self.adapts and self.settings.batch_weight == 0
+    def _look_at_batch(self, plan: BatchPlan, images: list[Tensor], rows: list[Tensor], away: Votes | None) -> Look:
+        said = {} if plan.said is None else {plan.said: probing.votes_in(average(rows), trusting=True)}
+        return look_at_batch(self._watch.now.images, self._at_home(), plan.shares, said, away, images, self.seed)
 
-    def _shares(self) -> tuple[float, ...]:
-        """Shares of batch statistics that home is asked about."""
-        return REST_WEIGHTS if self._is_home() and self._watch.now.knows_world else STREAM_WEIGHTS
-
-    def _answered_share(self) -> float | None:
-        """The one among them under which home has answered already, if it is home and has members to agree."""
-        own, answered = self.settings.batch_weight, not self.adapts and self.settings.statistics == "source"
-        return own if answered and len(self.source) > 1 and own in self._shares() else None
-
-    def _cost_at_batch(self, images: list[Tensor], *, away: bool = False) -> int:
-        passes = len(self._shares()) - (self._answered_share() is not None) + away
-        return self._watch.cost_of_look(passes, len(images[0]))
-
-    def _look_at_batch(self, images: list[Tensor], rows: list[Tensor], away: Votes | None) -> Look:
-        share = self._answered_share()
-        said = {} if share is None else {share: probing.votes_in(average(rows), trusting=True)}
-        return look_at_batch(self._watch.now.images, self._at_home(), self._shares(), said, away, images, self.seed)
-
-    def _look_at_memory(self, drawn: list[Tensor]) -> Look:
+    def _look_at_memory(self, plan: MemoryPlan, drawn: list[Tensor]) -> Look:
         gathered, mask = self._watch.gathered, self.source.class_mask
-        asked = gathered.recent(len(self.members), self._asked_of_memory())
+        asked = gathered.recent(len(self.members), plan.images)
         if self._watch.now.few and gathered.has_grown:
             self._watch.looks.all = []  # by the statistics of fewer images
         gathered.asked = len(gathered.labels)
         away = None
-        if self._asks_away_of_memory():
+        if plan.away:
             away = self._away(lambda: gathered.ask(self.members, self._share(), drawn, asked, mask, self._threads)[0])
-        about = self._watch.now.images, self._at_home(), self._shares_of_memory()
+        about = self._watch.now.images, self._at_home(), plan.shares
         return look_at_memory(*about, away, gathered, drawn, asked, self._threads)
-
-    def _asked_of_memory(self) -> int:
-        """Images that are asked about: a few where home rests, which must ask often to notice a change by and by."""
-        now = self._watch.now
-        return SMALL if now.few and now.knows_world and self._is_home() and not self._watch.gathered.has_grown else DRAW
-
-    def _shares_of_memory(self) -> tuple[float, ...]:
-        """Shares of a memory's statistics that home is asked about."""
-        return RUN_WEIGHTS if self._watch.now.few else STREAM_WEIGHTS
-
-    def _cost_at_memory(self) -> int:
-        """Of drawn images, whose statistics no share of 0 needs, and of those that are asked about."""
-        shares, away = len(self._shares_of_memory()), self._asks_away_of_memory()
-        drawn, asked = shares - 1 + away, shares + away
-        return self._watch.cost_of_look(1, drawn * DRAW + asked * self._asked_of_memory())
-
-    def _asks_away_of_memory(self) -> bool:
-        """Whether adapted weights are asked; if they are set aside, not before home is in need of the memory itself."""
-        return self.adapts or (bool(self._watch.aside) and (self.settings.batch_weight != 0 or not self._watch.now.few))
 
     def _is_due(self, looked_at: list[Tensor], cost: int, rows: list[Tensor] | None, answered: list[Tensor]) -> bool:
         """Whether to look: at first, when home would do better, and else as often as the time for it allows."""

@@ -100,9 +100,9 @@ class Watch:
     def _part_of_even(self, seen: Votes) -> float:
         return trying.part_of_even(seen, trying.possible_classes(self.source, seen.classes))
 
-    def cost_of_look(self, passes: int, images: int) -> int:
-        """In passes of one image, for so many over the images; a single network also sees them mirrored."""
-        return passes * (2 if len(self.source) == 1 else 1) * images
+    def cost_of_look(self, passes: int) -> int:
+        """In passes of one image; a single network also sees mirror images."""
+        return passes * (2 if len(self.source) == 1 else 1)
 
     def memory_says_more(self, cost: int) -> bool:
         """Whether to look because the memory has grown: soon after a change of the world, and less and less often."""
@@ -119,8 +119,7 @@ class Watch:
         if not now.knows_world:
             return now.credit + GRACE >= cost
         last = self.looks.all[-1].image if self.looks.all else now.images - AGE
-        is_home = not chosen.adapts and chosen.batch_weight == 0
-        if is_home or not answered or now.images - last >= AGE:
+        if chosen.is_home or not answered or now.images - last >= AGE:
             return now.credit >= cost
         return None
 
