@@ -44,6 +44,17 @@ def test_the_readme_says_what_the_sweep_found():
         assert f"{label} {100 * accuracy:.1f} %, {nll:.3f}" in text
 
 
+def test_the_readme_says_what_the_situations_showed():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    records = situations.stored("four-resnets").values()
+    assert len(records) == 66
+    for method, label in (("vanilla", "vanilla"), ("bn", "batch statistics"), ("auto", "`auto`")):
+        accuracy, nll = (sum(r["scores"][method][name] for r in records) / 66 for name in ("accuracy", "nll"))
+        assert f"{label} {100 * accuracy:.1f} %, {nll:.3f}" in text
+    worst = min(r["scores"]["auto"]["accuracy"] - r["scores"]["vanilla"]["accuracy"] for r in records)
+    assert worst > -0.0101  # of 1,000 images
+
+
 def test_the_table_of_training_is_what_the_run_and_the_sweep_hold():
     page = (ROOT / training_table.PAGE).read_text()
     assert with_table(page, training_table.TITLE, training_table.lines()) == page
