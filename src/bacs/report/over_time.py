@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCORE = "accuracy"
+SLANTED = 20
+"""Corruptions up to which names are slanted; more stand upright, smaller, or they would run into one another."""
+
 MARKED = 60
 """Windows up to which each has a mark; more would run into one another."""
 
@@ -112,7 +115,8 @@ def windows_table(comparison: Comparison, shift: Shift) -> Table:
 
 def over_time(comparison: Comparison, shift: Shift) -> "Figure":
     """Accuracy against images seen, a line for each row; where severities vary they are drawn below."""
-    entries, windows = comparison.combined, _windows(comparison, shift)
+    entries = [entry for entry in comparison.combined if scores_over_time(entry, shift)]
+    windows = _windows(comparison, shift)
     varied = len({window.severity for window in windows}) > 1
     figure = new_figure(figsize=(9, 5.2 if varied else 4.6))
     above, *below = np.atleast_1d(
@@ -127,8 +131,9 @@ def over_time(comparison: Comparison, shift: Shift) -> "Figure":
         axes.set(ylabel="severity", ylim=(0, 5), yticks=(1, 3, 5))
         plain(axes, "y")
     mark_decisions(above, entries, shift)
-    for corruption, group in groupby(windows, key=lambda window: window.corruption):
-        _mark_begin([above, *below], next(iter(group)).first, corruption)
+    begins = [(next(group).first, name) for name, group in groupby(windows, key=lambda window: window.corruption)]
+    for first, corruption in begins:
+        _mark_begin([above, *below], first, corruption, crowded=len(begins) > SLANTED)
     last = (below or [above])[-1]
     last.set_xlim(0, windows[-1].first + windows[-1].images)
     last.set_xlabel("images seen")
@@ -162,7 +167,7 @@ def _draw_lines(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None:
         drawn.append(entry.method)
 
 
-def _mark_begin(panels: Sequence["Axes"], first: int, corruption: str) -> None:
+def _mark_begin(panels: Sequence["Axes"], first: int, corruption: str, *, crowded: bool) -> None:
     """A thin line where a corruption begins, and its name above."""
     for axes in panels if first else ():
         axes.axvline(first, color=INK, alpha=0.35, linewidth=0.7)
@@ -170,11 +175,12 @@ def _mark_begin(panels: Sequence["Axes"], first: int, corruption: str) -> None:
         corruption,
         (first, 1),
         xycoords=("data", "axes fraction"),
-        xytext=(4, 4),
+        xytext=(1, 4) if crowded else (4, 4),
         textcoords="offset points",
-        rotation=38,
+        rotation=90 if crowded else 38,
         rotation_mode="anchor",
-        fontsize=8.5,
+        verticalalignment="top" if crowded else "baseline",
+        fontsize=6.5 if crowded else 8.5,
         color=INK,
     )
 
