@@ -5,6 +5,7 @@ import json
 import auto_edges
 import few_classes
 import model_tables
+import one_network
 import posterior_tables
 import pytest
 import situations
@@ -78,7 +79,8 @@ def test_the_tables_of_situations_are_what_their_records_hold():
     page = (ROOT / "docs" / "auto.md").read_text()
     assert len(situations.names()) == 66
     assert len(situations.tables()) >= 2
-    for title, table in (situations.tables() | auto_edges.tables()).items():
+    alone = {"one network": one_network.table(json.loads(one_network.RECORD.read_text()))}
+    for title, table in (situations.tables() | auto_edges.tables() | alone).items():
         assert with_table(page, title, table) == page, title
 
 
