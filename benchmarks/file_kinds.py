@@ -1,5 +1,6 @@
 """Every kind of file that bacs reads: a small good one, how it is damaged, and what is made of it when it is read."""
 
+import bz2
 import csv
 import functools
 import gzip
@@ -424,6 +425,10 @@ def of_sets(place):
                 read,
                 label=f"idx {part}{ending}",
             )
+    pixels = " ".join(f"{place}:{place / 256:.4f}" for place in range(1, 257))
+    lines = "".join(f"{label + 1} {pixels}\n" for label in labels)
+    read = functools.partial(read_set, "usps", data_dir=place)
+    put("usps/usps.t.bz2", bz2.compress(lines.encode()), read, label="USPS")
     for packed in (False, True):
         content = io.BytesIO()
         savemat(

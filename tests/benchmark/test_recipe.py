@@ -37,6 +37,8 @@ CELLS_ALONE = {
     "cifar10-c-pretrained-small": 15 * 5,
     "cifar10-c-continual-small": 5,
     "cifar10-c-gradual-small": 5,
+    "mnist-usps-small": 1 + 1 + 4 * 2,  # 1 and 5 epochs
+    "usps-mnist-small": 1 + 1 + 4 * 2,
     "cifar10-c-worlds": 2 * 6,
     "cifar10-c-worlds-small": 4 * 6,
 }

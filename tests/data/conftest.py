@@ -1,5 +1,6 @@
 """Small files in the published formats, written here byte by byte so that the readers meet nothing of their own."""
 
+import bz2
 import gzip
 import struct
 from pathlib import Path
@@ -20,6 +21,19 @@ def write_idx():
         data = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+    return write
+
+
+@pytest.fixture
+def write_usps():
+    def write(path: Path, images: np.ndarray, labels: list[int]) -> None:
+        lines = [
+            f"{label + 1} " + " ".join(f"{place}:{2 * grey / 255 - 1:.7f}" for place, grey in enumerate(image.astype(float).flat, 1))
+            for image, label in zip(images, labels, strict=True)
+        ]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bz2.compress(("\n".join(lines) + " \n").encode()))
 
     return write
 

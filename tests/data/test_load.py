@@ -16,9 +16,9 @@ from bacs.errors import DataError
 
 
 def test_the_catalogue_is_complete():
-    assert sorted(PUBLISHED) == ["cifar10", "cifar10.1", "cifar100", "fashion-mnist", "mnist", "stl10", "svhn"]
+    assert sorted(PUBLISHED) == ["cifar10", "cifar10.1", "cifar100", "fashion-mnist", "mnist", "stl10", "svhn", "usps"]
     assert sorted(CORRUPTED) == ["cifar10-c", "cifar100-c"]
-    assert [len(PUBLISHED[name].classes) for name in PUBLISHED] == [10, 100, 10, 10, 10, 10, 10]
+    assert [len(PUBLISHED[name].classes) for name in PUBLISHED] == [10, 100, 10, 10, 10, 10, 10, 10]
     for name, published in {**PUBLISHED, **CORRUPTED}.items():
         for layout in published.layouts:
             assert layout.files.keys() == layout.remotes.keys(), name

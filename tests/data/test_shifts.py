@@ -88,6 +88,22 @@ def test_svhn_to_mnist_grows_the_digits(tmp_path, write_idx):
     assert found.images[0, :7].max() == found.images[0, 25:].max() == 0
 
 
+def test_digits_go_both_ways_between_mnist_and_usps(tmp_path, write_idx, write_usps):
+    large, small = np.zeros((2, 28, 28), np.uint8), np.zeros((2, 16, 16), np.uint8)
+    large[0, 7:21, 7:21], small[0, 4:12, 4:12] = 255, 255
+    large[1], small[1] = 99, 99
+    write_idx(tmp_path / "mnist" / "t10k-images-idx3-ubyte", large)
+    write_idx(tmp_path / "mnist" / "t10k-labels-idx1-ubyte", np.array([4, 2], np.uint8))
+    write_usps(tmp_path / "usps" / "usps.t.bz2", small, [7, 0])
+    shrunk, grown = shift("usps->mnist", data_dir=tmp_path), shift("mnist->usps", data_dir=tmp_path)
+    assert (shrunk.images.shape, shrunk.labels.tolist()) == ((2, 16, 16, 1), [4, 2])
+    assert (grown.images.shape, grown.labels.tolist()) == ((2, 28, 28, 1), [7, 0])
+    assert (shrunk.images[1] == 99).all() and (grown.images[1] == 99).all()
+    # The middle half stays the middle half.
+    assert (shrunk.images[0, 5:11, 5:11] == 255).all() and shrunk.images[0, :3].max() == 0
+    assert (grown.images[0, 8:20, 8:20] == 255).all() and grown.images[0, :6].max() == 0
+
+
 @pytest.mark.parametrize("name", ["mnist-c/contrast/5", "fashion-mnist-c/contrast/5"])
 def test_grey_sets_can_be_corrupted(tmp_path, write_idx, rng, name):
     folder = tmp_path / name.partition("-c/")[0]

@@ -13,7 +13,7 @@ import numpy as np
 from bacs.corruptions import TEST, VALIDATION
 from bacs.data import classes
 from bacs.data.download import Remote
-from bacs.data.formats import arrays, cifar, idx, stl, svhn
+from bacs.data.formats import arrays, cifar, idx, stl, svhn, usps
 
 Reader = Callable[[Sequence[Path]], tuple[np.ndarray, np.ndarray | None]]
 
@@ -94,6 +94,10 @@ _SVHN = {
     "test": "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
     "extra": "sha256:a133a4beb38a00fcdda90c9489e0c04f900b660ce8a316a5e854838379a71eb3",
 }
+_USPS = {
+    "train": ("usps.bz2", "md5:ec16c51db3855ca6c91edd34d0e9b197"),
+    "test": ("usps.t.bz2", "md5:8ea070ee2aca1ac39742fdd1ef5ed118"),
+}
 _CIFAR10_1 = {
     "cifar10.1_v6_data.npy": "sha256:2997188e5816f5bd545dc77771b6227828c28146049fcecf3fa10775474cacc6",
     "cifar10.1_v6_labels.npy": "sha256:ae40beda001693674edc94d925ee8268cfe68905f8f9aff800c8dcdfcd6c9448",
@@ -167,6 +171,22 @@ PUBLISHED: dict[str, Published] = {
                 {
                     "train": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432"),
                     "test": ("9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"),
+                },
+            ),
+        ),
+    ),
+    "usps": Published(
+        classes.DIGITS,
+        (
+            Layout(
+                ("usps", "USPS"),
+                {split: (file,) for split, (file, _) in _USPS.items()},
+                lambda paths: usps.read(*paths),
+                {
+                    split: _remotes(
+                        "usps", "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/", {file: digest}
+                    )
+                    for split, (file, digest) in _USPS.items()
                 },
             ),
         ),

@@ -14,10 +14,14 @@ from bacs.data.resize import resize, to_rgb
 from bacs.errors import unknown_name
 
 CORRUPTIBLE = (
-    *("cifar10", "cifar100", "svhn", "mnist", "fashion-mnist", "fashion-mnist-part", "stl10", "cifar10-9", "imagenet"),
+    *("cifar10", "cifar100", "svhn", "mnist", "usps", "fashion-mnist", "fashion-mnist-part"),
+    *("stl10", "cifar10-9", "imagenet"),
 )
 """Sets with a shift `<set>-c/<corruption>/<severity>`."""
 _CORRUPTIBLE_C = tuple(f"{name}-c" for name in CORRUPTIBLE)
+
+FOREIGN_DIGITS = {"svhn->mnist": ("mnist", 32, 3), "mnist->usps": ("usps", 28, 1), "usps->mnist": ("mnist", 16, 1)}
+"""Digits of another set, at the size and in the channels of the one that a model was trained on."""
 
 
 def shift(
@@ -33,7 +37,7 @@ def shift(
 
     - "cifar10-c/fog/5": corrupted here from the clean test set, with `seed`; also "imagenet-c/...", "svhn-c/..."
     - "cifar10-c/fog/5@published": read from the published files (CIFAR-10-C, CIFAR-100-C, ImageNet-C)
-    - "stl10" for a CIFAR-10 model, "svhn->mnist", "cifar10.1", "imagenet-r", a path: other data
+    - "stl10" for a CIFAR-10 model, "svhn->mnist", "usps->mnist", "mnist->usps", "cifar10.1", "imagenet-r", a path: other data
     - "cifar10/clean", or "clean" with `source="cifar10"`: no shift at all
 
     Examples:
@@ -53,9 +57,11 @@ def _find(name: str, source: str | None, root: Path, seed: int, limit: int | Non
         return take_first(load(source, data_dir=root, download=download), limit)
     if name == "stl10":
         return take_first(_stl10_for_cifar10(load("stl10", data_dir=root, download=download)), limit)
-    if name == "svhn->mnist":
-        mnist = take_first(load("mnist", data_dir=root, download=download), limit)
-        return ImageSet(name, to_rgb(resize(np.asarray(mnist.images[:]), 32)), mnist.labels, mnist.classes)
+    if name in FOREIGN_DIGITS:
+        digits, size, channels = FOREIGN_DIGITS[name]
+        found = take_first(load(digits, data_dir=root, download=download), limit)
+        images = resize(np.asarray(found.images[:]), size)
+        return ImageSet(name, to_rgb(images) if channels == 3 else images, found.labels, found.classes)
     head, *rest = name.split("/")
     if head in _CORRUPTIBLE_C and len(rest) == 2:
         return _make_corrupted(head, rest[0], rest[1], root, seed, limit, download)
@@ -65,7 +71,7 @@ def _find(name: str, source: str | None, root: Path, seed: int, limit: int | Non
         return take_first(load(name, data_dir=root, download=download), limit)
     if len(rest) == 2:
         raise unknown_name(f"data set of shift {name!r}", head, _CORRUPTIBLE_C)
-    known = (*NAMES, "svhn->mnist", "clean", *(f"{each}/<corruption>/<severity>" for each in _CORRUPTIBLE_C))
+    known = (*NAMES, *FOREIGN_DIGITS, "clean", *(f"{each}/<corruption>/<severity>" for each in _CORRUPTIBLE_C))
     raise unknown_name("shift", name, known)
 
 
