@@ -129,6 +129,10 @@ class Ensemble:
         self.check_inputs(images, batch_size)
         return average(self._predict_each(images, batch_size, seed, on_batch))
 
+    def predictive_of_batch(self, images: Images, batch_size: int) -> Predictive:
+        """As `predictive`, of one batch that was checked when it came: a check costs a seventh of 64 small images."""
+        return average(self._predict_each(images, batch_size, 0, lambda count: None))
+
     def predict_members(self, images: Images, *, batch_size: int = 128, seed: int = 0) -> Tensor:
         """Float64 probabilities [members, images, classes]: every member's, so for few images or few classes."""
         inputs.check_seed(seed)

@@ -68,7 +68,7 @@ def look_at_memory(
 
 def ask_home(home: Ensemble, share: float, images: list[Tensor]) -> Predictive:
     """What home says of a batch under one share of its statistics."""
-    return replace(home, statistics=Statistics(share)).predictive(PerMember(images), batch_size=len(images[0]))
+    return replace(home, statistics=Statistics(share)).predictive_of_batch(PerMember(images), len(images[0]))
 
 
 class ShortQuestions:
