@@ -215,7 +215,7 @@ MUTANTS = [
     Mutant("control/candidates.py", "if better <= error:", "if better <= -1:"),
     Mutant("control/candidates.py", "found[max(ANCHOR, batch_weight)]", "found[batch_weight]"),
     Mutant("control/candidates.py", "int(ensemble.class_mask.sum())", "classes"),
-    Mutant("control/steps.py", "RATE * min(1.0, RATE_STEPS / steps)", "RATE * max(1.0, RATE_STEPS / steps)"),
+    Mutant("control/steps.py", "WAY / steps", "WAY * steps"),
     Mutant("control/choose.py", "< trying.MIXED:", "> trying.MIXED:"),
     Mutant("control/choose.py", "if total < ENOUGH:", "if total < 0:"),
     Mutant("control/choose.py", "if batch_weight == 0:", "if batch_weight == 1:"),

@@ -73,9 +73,17 @@ def test_masked_classes_are_not_possible(ensemble):
     assert candidates.possible_classes(masked, 6) == 3
 
 
-def test_the_rate_falls_with_the_steps_beyond_sixteen(ensemble):
-    rates = [steps.arguments_for(ensemble, count)["learning_rate"] for count in (1, 16, 32, 160)]
-    assert rates == pytest.approx([0.01, 0.01, 0.005, 0.001])
+def test_few_and_many_steps_go_the_same_way(ensemble):
+    rates = [steps.arguments_for(ensemble, count)["learning_rate"] for count in (2, 8, 16, 160, 8000)]
+    assert rates == pytest.approx([0.08, 0.02, 0.01, 0.001, 0.00002])
+    assert steps.arguments_for(ensemble, 1)["learning_rate"] == 0.08  # no further than was tried
+
+
+def test_without_a_posterior_no_step_is_large():
+    member = small_member()
+    loose = bacs.Ensemble([replace(member, posterior=flat.init(dict(member.model.named_parameters())))])
+    rates = [steps.arguments_for(loose, count)["learning_rate"] for count in (1, 16, 160)]
+    assert rates == pytest.approx([0.01, 0.01, 0.001])
 
 
 def test_without_a_posterior_only_scales_and_shifts_move():
