@@ -29,7 +29,8 @@ def write_idx():
 def write_usps():
     def write(path: Path, images: np.ndarray, labels: list[int]) -> None:
         lines = [
-            f"{label + 1} " + " ".join(f"{place}:{2 * grey / 255 - 1:.7f}" for place, grey in enumerate(image.astype(float).flat, 1))
+            f"{label + 1} "
+            + " ".join(f"{place}:{2 * grey / 255 - 1:.7f}" for place, grey in enumerate(image.astype(float).flat, 1))
             for image, label in zip(images, labels, strict=True)
         ]
         path.parent.mkdir(parents=True, exist_ok=True)

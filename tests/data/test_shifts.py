@@ -98,10 +98,13 @@ def test_digits_go_both_ways_between_mnist_and_usps(tmp_path, write_idx, write_u
     shrunk, grown = shift("usps->mnist", data_dir=tmp_path), shift("mnist->usps", data_dir=tmp_path)
     assert (shrunk.images.shape, shrunk.labels.tolist()) == ((2, 16, 16, 1), [4, 2])
     assert (grown.images.shape, grown.labels.tolist()) == ((2, 28, 28, 1), [7, 0])
-    assert (shrunk.images[1] == 99).all() and (grown.images[1] == 99).all()
+    assert (shrunk.images[1] == 99).all()
+    assert (grown.images[1] == 99).all()
     # The middle half stays the middle half.
-    assert (shrunk.images[0, 5:11, 5:11] == 255).all() and shrunk.images[0, :3].max() == 0
-    assert (grown.images[0, 8:20, 8:20] == 255).all() and grown.images[0, :6].max() == 0
+    assert (shrunk.images[0, 5:11, 5:11] == 255).all()
+    assert shrunk.images[0, :3].max() == 0
+    assert (grown.images[0, 8:20, 8:20] == 255).all()
+    assert grown.images[0, :6].max() == 0
 
 
 @pytest.mark.parametrize("name", ["mnist-c/contrast/5", "fashion-mnist-c/contrast/5"])

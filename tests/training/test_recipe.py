@@ -11,7 +11,15 @@ from bacs.training.recipe import parse, read
 
 RECIPES = Path(bacs.__file__).parent / "recipes"
 PAPER = {"cifar10": "cifar10", "cifar100": "cifar100", "svhn": "svhn", "cifar10-9": "cifar10-9", "imagenet": "imagenet"}
-SMALL = ["cifar10-small", "cifar100-small", "svhn-small", "cifar10-9-small", "fashion-mnist-small", "mnist-small", "usps-small"]
+SMALL = [
+    "cifar10-small",
+    "cifar100-small",
+    "svhn-small",
+    "cifar10-9-small",
+    "fashion-mnist-small",
+    "mnist-small",
+    "usps-small",
+]
 LEAST = {"data": "cifar10", "model": {"name": "resnet26"}, "epochs": 3}
 
 
