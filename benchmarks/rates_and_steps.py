@@ -72,7 +72,7 @@ def table(rows: list[dict], posterior: str) -> list[str]:
         f"| images | steps | {' | '.join('batch statistics alone' if way == 0 else f'{way:g}' for way in WAYS)} |",
         f"|---:|---:|{'---:|' * len(WAYS)}",
     ]
-    for count in sorted({row["images"] for row in rows}):
+    for count in sorted({row["images"] for row in rows if row["way"] and row["posterior"] == posterior}):
         own = [row for row in rows if row["images"] == count]
         cells = []
         for way in WAYS:

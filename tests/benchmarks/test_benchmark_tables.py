@@ -8,6 +8,7 @@ import model_tables
 import one_network
 import posterior_tables
 import pytest
+import rates_and_steps
 import situations
 import stream_tables
 import tempered_entropy
@@ -43,6 +44,15 @@ def test_the_readme_says_what_the_sweep_found():
         found = [r["ensemble"] for r in records(ROOT / "results" / "cifar10-c") if r["method"] == method]
         accuracy, nll = (sum(each[name] for each in found) / 15 for name in ("accuracy", "nll"))
         assert f"{label} {100 * accuracy:.1f} %, {nll:.3f}" in text
+
+
+def test_the_readme_says_what_the_digits_showed():
+    text = " ".join((ROOT / "README.md").read_text().split()).partition("learnt the digits of USPS")[2]
+    found = {(r["method"], r["epochs"]): r["ensemble"] for r in records(ROOT / "results" / "usps-mnist")}
+    rows = (("vanilla", 0, "Vanilla"), ("bn", 0, "batch statistics"), ("tent", 1, "TENT"), ("bacs", 1, "BACS"))
+    for method, epochs, label in (*rows, ("auto", 1, "`auto`")):
+        scores = found[method, epochs]
+        assert f"{label} {100 * scores['accuracy']:.1f} %, {scores['nll']:.3f}" in text
 
 
 def test_the_readme_says_what_the_situations_showed():
@@ -81,6 +91,14 @@ def test_the_tables_of_situations_are_what_their_records_hold():
     assert len(situations.tables()) >= 2
     alone = {"one network": one_network.table(json.loads(one_network.RECORD.read_text()))}
     for title, table in (situations.tables() | auto_edges.tables() | alone).items():
+        assert with_table(page, title, table) == page, title
+
+
+def test_the_tables_of_rates_are_what_their_records_hold():
+    page = (ROOT / "docs" / "auto.md").read_text()
+    found = rates_and_steps.tables()
+    assert len(found) == 3
+    for title, table in found.items():
         assert with_table(page, title, table) == page, title
 
 
