@@ -37,7 +37,8 @@ def shift(
 
     - "cifar10-c/fog/5": corrupted here from the clean test set, with `seed`; also "imagenet-c/...", "svhn-c/..."
     - "cifar10-c/fog/5@published": read from the published files (CIFAR-10-C, CIFAR-100-C, ImageNet-C)
-    - "stl10" for a CIFAR-10 model, "svhn->mnist", "usps->mnist", "cifar10.1", "imagenet-r", a path: other data
+    - "stl10" for a CIFAR-10 model, "svhn->mnist", "usps->mnist", "mnist->usps": the classes that both have
+    - "cifar10.1", "imagenet-r", a path: other data
     - "cifar10/clean", or "clean" with `source="cifar10"`: no shift at all
 
     Examples:
