@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import bacs
-from bacs.control import candidates, decide, standing
+from bacs.control import candidates, decide, standing, steps
 from blobs import blobs, shifted
 
 RATE = {"learning_rate": 3e-3, "posterior_weight": 1e-6, "objective": "information_maximisation"}
@@ -111,6 +111,51 @@ def test_weights_that_agree_less_go_half_of_the_way_home_and_then_all_of_it(ense
     assert all("adapted weights agree less than statistics alone" in event.reason for event in events)
     assert not stream.adapts
     assert same(weights_of(stream), weights_of(bacs.stream(ensemble, "bacs")))
+
+
+def test_each_step_of_auto_goes_a_little_of_the_way_home(ensemble, monkeypatch):
+    points, _ = blobs(64 * 12, 15)
+    *batches, last = shifted(points).split(64)
+    ways = {}
+    for name, share in (("some", 0.1), ("none", 0.0)):
+        stream = bacs.stream(ensemble, "auto")
+        monkeypatch.undo()
+        for part in batches:
+            stream.step(part)
+        before = weights_of(stream)
+        monkeypatch.setattr("bacs.control.guarded.share_of_way_home", lambda rate, share=share: share)
+        stream.step(last)
+        assert not same(before, weights_of(stream))
+        ways[name] = weights_of(stream)
+    home = [p.detach() for member in ensemble.members for p in member.model.parameters()]
+    for start, far, near in zip(home, ways["none"], ways["some"], strict=True):
+        torch.testing.assert_close(near, start + 0.9 * (far - start))
+
+
+def test_what_a_stream_takes_back_leaves_it_the_way_of_adaptation_to_a_folder():
+    """Of steps of one length, all in one direction, so many are not faded that their lengths add up to WAY."""
+    share = steps.share_of_way_home(steps.STREAM_RATE)
+    way = 0.0
+    for _ in range(10_000):
+        way = (way + steps.STREAM_RATE) * (1 - share)
+    assert way == pytest.approx(steps.WAY, rel=0.03)
+    assert steps.share_of_way_home(1.0) == 1.0
+
+
+def test_short_questions_leave_a_reserve_for_looks_at_new_worlds(ensemble):
+    points, _ = blobs(64 * 60, 16)
+    stream = bacs.stream(ensemble, "bacs", **RATE, guard=True)
+    credits = []
+    for part in shifted(points).split(64):
+        stream.step(part)
+        credits.append(stream._watch.now.credit)
+    assert stream._watch.now.asked > 0
+    assert min(credits) >= standing.RESERVE
+
+
+def test_debts_are_small_so_that_home_is_soon_asked_again():
+    assert standing.pay(standing.Standing(credit=300.0), 100).credit == 200
+    assert standing.pay(standing.Standing(credit=300.0), 5000).credit == -standing.DEBT
 
 
 @pytest.mark.parametrize("batch", [1, 3, 16])

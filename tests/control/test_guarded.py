@@ -78,6 +78,7 @@ def test_weights_that_agree_less_are_taken_back(ensemble, monkeypatch):
     points, _ = blobs(64 * 60, 7)
     ruinous = {"method": "bacs-no-posterior", "learning_rate": 3.0, "batch_weight": 1.0}
     monkeypatch.setattr("bacs.control.steered.stream_arguments_for", lambda ensemble: ruinous)
+    monkeypatch.setattr("bacs.control.guarded.share_of_way_home", lambda rate: 0.0)
     monkeypatch.setattr("bacs.control.signals.SURPRISE", 1e9)  # the check alone must see it
     stream = bacs.stream(ensemble, "auto")
     for part in shifted(points).split(64):

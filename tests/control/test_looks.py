@@ -6,7 +6,6 @@ import torch
 from bacs.control import probe
 from bacs.control.looks import Look, Looks, is_clear
 from bacs.control.probe import Votes, votes_in
-from bacs.control.signals import ENOUGH, NAMES, Usual
 from bacs.predictive import average
 
 
@@ -74,17 +73,3 @@ def test_a_look_by_itself_contradicts_what_is_in_force_only_clearly():
     assert not looks.contradict(1.0)  # of which it says nothing
     looks.add(look(192, {0.0: 0.5, 0.25: 0.51}))
     assert not looks.contradict(0.0)
-
-
-def test_several_batches_together_surprise_where_one_by_itself_does_not():
-    usual = Usual()
-    signals = torch.zeros(len(NAMES), 64, dtype=torch.float64)
-    for batch in range(2 * ENOUGH):
-        usual.add(signals + (-1) ** batch)  # batches differ much, as where classes come in runs
-    moved = signals + 3.5  # about three of their deviations
-    told = []
-    for _ in range(4):
-        told.append(usual.surprise_in(moved))
-        usual.add(moved)
-    assert told[:3] == [None] * 3
-    assert "agreement went from 0 to 3.5" in told[3]

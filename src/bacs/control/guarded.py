@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bacs.adaptation.loop import Permit
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
 from bacs.control.decide import Decision
@@ -30,8 +31,10 @@ from bacs.control.questions import can_look, look_at_batch, look_at_memory
 from bacs.control.signals import signals_of
 from bacs.control.standing import PASSES_PER_STEP
 from bacs.control.steered import SteeredStream
+from bacs.control.steps import share_of_way_home
 from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember
+from bacs.methods import live
 from bacs.predictive import average
 
 
@@ -51,11 +54,12 @@ class GuardedStream(SteeredStream):
     def _follow_batch(self, images: list[Tensor]) -> list[Tensor]:
         """The answer to a batch by its own statistics, by what is best by the members' word once it was seen."""
         watched = self.guard and self.adapts
-        rows = self._answer(images, (lambda logits: self._permits(logits, images)) if watched else None)
+        rows = self._step(images, lambda logits: self._permits(logits, images)) if watched else self._answer(images)
         self._watch.earn(PASSES_PER_STEP if self.adapts else 1, len(images[0]))
         surprised = self.guard and self._is_surprising(images, rows)
-        p = torch.stack(rows).mean(dim=0)
-        self._watch.class_runs.add(p.argmax(dim=1), p.shape[1], batch_weight=self.settings.batch_weight or 0.0)
+        if not surprised:  # a batch in which the world changes may be of two
+            p = torch.stack(rows).mean(dim=0)
+            self._watch.class_runs.add(p.argmax(dim=1), p.shape[1], batch_weight=self.settings.batch_weight or 0.0)
         plan = plan_batch(self._watch.now, self._choices(), len(rows))
         cost = self._watch.cost_of_look(plan.passes(len(images[0])))
         in_runs = self.guard and self._watch.class_runs.are_seen
@@ -104,12 +108,12 @@ class GuardedStream(SteeredStream):
         gathered = self._watch.gathered
         self._watch.earn(PASSES_PER_STEP if self.adapts else int(self.settings.batch_weight != 0), len(drawn[0]))
         if self.adapts:
-            self._answer(drawn, lambda logits: not self._watch.now.holds)
+            self._step(drawn, lambda logits: not self._watch.now.holds)
         plan = plan_memory(self._watch.now, self._choices(), grown=gathered.has_grown)
         cost = self._watch.cost_of_look(plan.passes())
         changed = False
         answered = rows if len(images[0]) >= SMALL else None
-        grown = self._watch.memory_says_more(cost)
+        grown = self._watch.memory_says_more
         ready = gathered.is_full or not self._watch.now.few
         if grown or (ready and (surprised or self._is_due(drawn, cost, answered, images))):
             changed = self._decide(self._look_at_memory(plan, drawn), cost)
@@ -131,6 +135,22 @@ class GuardedStream(SteeredStream):
         self._watch.forget_answers()
         self._watch.gathered.mixtures = None
         return self._watch.gathered.answer(self._movers, images, self._threads)
+
+    def _step(self, images: list[Tensor], permit: Permit) -> list[Tensor]:
+        """The answer to a batch; weights that moved on it go a little of the way home, so that old worlds fade."""
+        moved = False
+
+        def note(logits: list[Tensor]) -> bool:
+            nonlocal moved
+            moved = permit(logits)
+            return moved
+
+        rows = self._answer(images, note)
+        if moved and self.chooses:
+            share = share_of_way_home(self.settings.learning_rate)
+            for mover, member in zip(self._movers, self._at_home().members, strict=True):
+                live.go_back(mover, member, ("weights",), share)
+        return rows
 
     def _permits(self, logits: list[Tensor], images: list[Tensor]) -> bool:
         """Whether weights may move on this batch: not in a world of which too little was seen."""

@@ -6,6 +6,8 @@ batches by SURPRISE standard errors. These come from how much batches differ amo
 classes arrive in runs, batches differ much, and that is usual then.
 """
 
+import itertools
+
 import torch
 from jaxtyping import Float64
 from torch import Tensor
@@ -13,6 +15,9 @@ from torch import Tensor
 from bacs.agreement import per_image
 
 NAMES = ("agreement", "confidence", "brightness", "contrast", "roughness")
+OF_IMAGES = slice(2, None)
+"""Those of NAMES that no network is asked for."""
+
 SURPRISE = 5.0
 MEMORY = 16
 """Batches that make up what is usual."""
@@ -22,6 +27,13 @@ ENOUGH = 6
 
 LATEST = 4
 """Batches that are compared together as well: where batches differ much, no single one surprises."""
+
+JUMP = 10.0
+"""Standard errors between the batches before a change and those after it, by images alone. Of batches of one class and
+those of the next, 1 of 12 in a sorted stream are so far from each other; of two corruptions, 2 of 3."""
+
+YOUNG = ENOUGH + LATEST
+"""Batches up to which a world may have changed unnoticed: some were before it, and what follows is usual then."""
 
 
 def signals_of(images: Tensor, rows: list[Tensor]) -> Float64[Tensor, "signals images"]:
@@ -59,7 +71,7 @@ class Usual:
     def surprise_in(self, signals: Float64[Tensor, "signals images"]) -> str | None:
         """What left its usual value, in words; None if nothing did."""
         means = [*self.means, signals.mean(dim=1)]
-        own = signals.var(dim=1) / signals.shape[1] if signals.shape[1] > 1 else torch.zeros(len(signals))
+        own = spread_of_mean(signals)
         for latest in (1, LATEST):
             before, now = means[:-latest], torch.stack(means[-latest:]).mean(dim=0)
             if len(before) < ENOUGH:
@@ -71,9 +83,31 @@ class Usual:
             jumps = (now - usual.mean(dim=0)) / errors
             place = int(jumps.abs().argmax())
             if (jump := abs(float(jumps[place]))) > SURPRISE:
-                was = float(usual[:, place].mean())
-                return f"{NAMES[place]} went from {was:.3g} to {float(now[place]):.3g} ({jump:.0f} standard errors)"
+                return _in_words(NAMES[place], float(usual[:, place].mean()), float(now[place]), jump)
         return None
+
+    def jump_to(self, signals: Float64[Tensor, "signals images"]) -> str | None:
+        """Which image signal was one value in the first batches of a young world and another since; None if none was.
+
+        The batch in which the world changes, of both, may be left out.
+        """
+        if not 1 <= len(self.means) < YOUNG - 1:
+            return None
+        means = torch.stack([*self.means, signals.mean(dim=1)])[:, OF_IMAGES]
+        own = spread_of_mean(signals)[OF_IMAGES]
+        found = []
+        for first, skipped in itertools.product(range(1, len(means)), (0, 1)):
+            before, after = means[:first], means[first + skipped :]
+            if len(after) == 0:
+                continue
+            within = torch.cat([before - before.mean(dim=0), after - after.mean(dim=0)]).square().sum(dim=0)
+            spread = torch.maximum(within / max(len(before) + len(after) - 2, 1), own)
+            errors = (spread * (1 / len(before) + 1 / len(after))).sqrt().clamp_min(1e-9)
+            jumps = (after.mean(dim=0) - before.mean(dim=0)).abs() / errors
+            place = int(jumps.argmax())
+            found.append((float(jumps[place]), place, float(before[:, place].mean()), float(after[:, place].mean())))
+        jump, place, was, now = max(found)
+        return _in_words(NAMES[OF_IMAGES][place], was, now, jump) if jump > JUMP else None
 
     def add(self, signals: Float64[Tensor, "signals images"]) -> None:
         self.means = [*self.means, signals.mean(dim=1)][-MEMORY:]
@@ -85,3 +119,12 @@ class Usual:
     def unpack(self, group: dict[str, Tensor]) -> None:
         self.means = list(group["usual"]) if "usual" in group else []
         self.waiting = group.get("fresh")
+
+
+def spread_of_mean(signals: Float64[Tensor, "signals images"]) -> Float64[Tensor, "signals"]:
+    """The variance of a batch's mean, by how much its images differ."""
+    return signals.var(dim=1) / signals.shape[1] if signals.shape[1] > 1 else torch.zeros(len(signals))
+
+
+def _in_words(name: str, was: float, now: float, jump: float) -> str:
+    return f"{name} went from {was:.3g} to {now:.3g} ({jump:.0f} standard errors)"

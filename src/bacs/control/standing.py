@@ -17,7 +17,13 @@ PASSES_PER_STEP = 3
 """Of a step that moves weights, counted in forward passes: one forward, one backward of about two."""
 
 GRACE = FIRST * (2 * len(STREAM_WEIGHTS) - 1)
-"""Passes of one image that looks may take in advance: those of the first images."""
+"""Passes of one image that looks may take before any are earned: those of the first images."""
+
+RESERVE = 4 * AGAIN
+"""Passes that are kept for the looks at a new world; short questions, which would take all, leave them alone."""
+
+DEBT = 0
+"""Passes that looks at new worlds may take in advance: who rests at home could look at nothing while it pays them."""
 
 MEMORY = 8
 """Batches of mixed classes after which they are taken one by one again."""
@@ -53,6 +59,11 @@ def begin_world(now: Standing, *, holds: bool) -> Standing:
 def earn(now: Standing, passes: int, images: int) -> Standing:
     """Looks may take a share of the time of all other passes."""
     return replace(now, credit=now.credit + SHARE * passes * images)
+
+
+def pay(now: Standing, passes: int) -> Standing:
+    """Looks took so many passes. Debts beyond DEBT are let go: worlds that change all the time cost more."""
+    return replace(now, credit=max(now.credit - passes, float(-DEBT)))
 
 
 def count_look(now: Standing, images: int, *, clear: bool = False) -> Standing:

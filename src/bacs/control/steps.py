@@ -40,6 +40,11 @@ def stream_arguments_for(ensemble: Ensemble) -> dict[str, Any]:
     return _arguments(ensemble, STREAM_RATE)
 
 
+def share_of_way_home(rate: float) -> float:
+    """What each step of a stream takes back: so it remembers WAY / rate steps, in which it goes WAY, and no more."""
+    return min(rate / WAY, 1.0)
+
+
 def _arguments(ensemble: Ensemble, rate: float) -> dict[str, Any]:
     if any(isinstance(member.posterior, flat.Flat) for member in ensemble.members):
         return {"method": "tent", "learning_rate": min(rate, LARGEST_RATE_WITHOUT), **OBJECTIVE}

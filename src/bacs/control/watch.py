@@ -20,7 +20,7 @@ from bacs.control.probe import Votes
 from bacs.control.questions import ShortQuestions, ask_home
 from bacs.control.saved import check_saved
 from bacs.control.signals import Usual
-from bacs.control.standing import GRACE, Standing
+from bacs.control.standing import RESERVE, Standing
 from bacs.ensemble import Ensemble
 from bacs.predictive import average
 
@@ -30,7 +30,7 @@ WINDOW = 512
 AGE = 4096
 """Images after which a look no longer counts."""
 
-QUICK = 256
+QUICK = 512
 """Images from one short question to the next; no more often."""
 
 
@@ -55,6 +55,8 @@ class Watch:
         if together is None:
             return None
         reason = self.usual.surprise_in(together)
+        if reason is None and not self.now.few:  # in runs of classes, batches may jump as worlds do
+            reason = self.usual.jump_to(together)
         if reason is not None:
             self.looks.all, self.usual = [], Usual()
             self.forget_answers()
@@ -80,7 +82,7 @@ class Watch:
 
     def gain_of_home(self, home: Ensemble, images: list[Tensor], rows: list[Tensor]) -> Gain:
         """How much better the members of home agree on a batch than those who answered."""
-        self.update(credit=self.now.credit - len(images[0]))
+        self.now = standing.pay(self.now, len(images[0]))
         own, other = (probing.votes_in(each) for each in (average(rows), ask_home(home, 0.0, images)))
         return Gain(*probing.gain(other, own, own))
 
@@ -104,9 +106,10 @@ class Watch:
         """In passes of one image; a single network also sees mirror images."""
         return passes * (2 if len(self.source) == 1 else 1)
 
-    def memory_says_more(self, cost: int) -> bool:
+    @property
+    def memory_says_more(self) -> bool:
         """Whether to look because the memory has grown: soon after a change of the world, and less and less often."""
-        return self.now.few and self.gathered.has_grown and self.now.credit + GRACE >= cost
+        return self.now.few and self.gathered.has_grown
 
     def look_is_due(self, chosen: Choices, images: int, cost: int, *, answered: bool) -> bool | None:
         """Whether to look at so many images: at first, and as often as the time for it allows.
@@ -117,7 +120,7 @@ class Watch:
         if images < 2 or not chosen.guard:
             return images > 1 and not now.knows_world
         if not now.knows_world:
-            return now.credit + GRACE >= cost
+            return True
         last = self.looks.all[-1].image if self.looks.all else now.images - AGE
         if chosen.is_home or not answered or now.images - last >= AGE:
             return now.credit >= cost
@@ -128,9 +131,9 @@ class Watch:
         now = self.now
         shares = sorted({0.0, now.picked if chosen.adapts and not now.few else 0.0})
         cost = len(shares) * len(images[0])
-        if now.images - now.asked < QUICK or now.credit < cost or len(rows) == 1:
+        if now.images - now.asked < QUICK or now.credit < cost + RESERVE or len(rows) == 1:
             return False
-        self.update(credit=now.credit - cost, asked=now.images)
+        self.now = standing.pay(replace(now, asked=now.images), cost)
         if not self.short.ask(home, shares, images, rows):
             return False
         self.looks.all = []  # of a world that has changed by and by
@@ -142,7 +145,7 @@ class Watch:
         self.looks.add(look)
         if self.now.knows_world and self.looks.contradict(self.now.picked):
             self.looks.all = [look]  # of a world that has changed by and by
-        self.update(credit=self.now.credit - cost)
+        self.now = standing.pay(self.now, cost)
         home = self.looks.home()
         self.now = standing.count_look(self.now, look.images, clear=is_clear(home))
         picked = trying.pick(home, mirrored=len(self.source) == 1)
