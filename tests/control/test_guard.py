@@ -113,6 +113,17 @@ def test_weights_that_agree_less_go_half_of_the_way_home_and_then_all_of_it(ense
     assert same(weights_of(stream), weights_of(bacs.stream(ensemble, "bacs")))
 
 
+def test_a_rate_that_was_halved_in_one_world_is_whole_in_the_next(ensemble):
+    """Or it would be nothing after months of false alarms."""
+    points, labels = blobs(1280, 4)
+    stream = bacs.stream(ensemble, "bacs", **RATE, guard=True)
+    follow(stream, shifted(points), labels)
+    stream._carry_out(decide.Decision("go halfway", "a false alarm"))
+    assert stream.settings.learning_rate == RATE["learning_rate"] / 2
+    assert stream._is_surprising([points[:64] + 9], [p.softmax(dim=1) for p in torch.zeros(3, 64, 6)])
+    assert stream.settings.learning_rate == RATE["learning_rate"]
+
+
 def test_each_step_of_auto_goes_a_little_of_the_way_home(ensemble, monkeypatch):
     points, _ = blobs(64 * 12, 15)
     *batches, last = shifted(points).split(64)

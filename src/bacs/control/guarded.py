@@ -158,9 +158,12 @@ class GuardedStream(SteeredStream):
         return not self._watch.now.holds and self._watch.usual.surprise_in(signals_of(images[0], rows)) is None
 
     def _is_surprising(self, images: list[Tensor], rows: list[Tensor]) -> bool:
+        halved = self._watch.now.halved
         reason = self._watch.notice_change(signals_of(images[0], rows), adapts=self.adapts)
         if reason is not None:
             self.note({"looks": "anew"}, reason)
+            if halved and self.adapts:  # which was for the old world
+                self.change(learning_rate=self._way()["learning_rate"], reason=reason)
         return reason is not None
 
     def _look_at_batch(self, plan: BatchPlan, images: list[Tensor], rows: list[Tensor], away: Votes | None) -> Look:
