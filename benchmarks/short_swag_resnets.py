@@ -10,6 +10,7 @@ import argparse
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pretrained_resnets import open_member
@@ -17,6 +18,17 @@ from pretrained_resnets import open_member
 import bacs
 from bacs.pretrained import short_swag
 from bacs.training.augment import Identity, PadCropFlip
+
+
+def train_on(file: Path, train: Any, **recipe: Any) -> bacs.Member:
+    """A published checkpoint, trained on by these settings of short SWAG; as it is if there are none."""
+    known = open_member(file)
+    sized = replace(known, preprocessing=replace(known.preprocessing, size=(32, 32)))
+    if not recipe:
+        return sized
+    count, augment = recipe.pop("images"), PadCropFlip() if recipe.pop("augment") else Identity()
+    made = short_swag(sized, np.asarray(train.images[:count]), train.labels[:count], augment=augment, **recipe)
+    return replace(made, posterior_scale=1.0)  # posterior_weight is beta itself in records of these networks
 
 
 def main() -> None:
@@ -31,22 +43,11 @@ def main() -> None:
     parser.add_argument("--augment", action="store_true", help="shift and mirror the images, as in training")
     options = parser.parse_args()
     train = bacs.data.load("cifar10", split="train", data_dir=options.data_dir)
-    images, labels = np.asarray(train.images[: options.images]), train.labels[: options.images]
+    recipe = {name: getattr(options, name) for name in ("images", "augment", "steps", "learning_rate", "seed")}
     members = []
     for file in options.checkpoints:
         began = time.monotonic()
-        known = open_member(file)
-        sized = replace(known, preprocessing=replace(known.preprocessing, size=(32, 32)))
-        made = short_swag(
-            sized,
-            images,
-            labels,
-            steps=options.steps,
-            learning_rate=options.learning_rate,
-            seed=options.seed,
-            augment=PadCropFlip() if options.augment else Identity(),
-        )
-        members.append(replace(made, posterior_scale=1.0))  # posterior_weight is beta itself in results/tempered
+        members.append(train_on(file, train, **recipe))
         print(f"{file.name}: {time.monotonic() - began:.0f} seconds", flush=True)
     bacs.Ensemble(members, class_names=train.classes).save(options.out)
     test = bacs.data.load("cifar10", data_dir=options.data_dir)

@@ -9,6 +9,7 @@ import one_network
 import posterior_tables
 import pytest
 import rates_and_steps
+import short_swag_recipes
 import situations
 import stream_tables
 import tempered_entropy
@@ -100,6 +101,13 @@ def test_the_tables_of_rates_are_what_their_records_hold():
     assert len(found) == 3
     for title, table in found.items():
         assert with_table(page, title, table) == page, title
+
+
+def test_the_table_of_short_swag_is_what_its_records_hold():
+    page = (ROOT / short_swag_recipes.PAGE).read_text()
+    found = short_swag_recipes.table()
+    assert len(found) == 2 + len(short_swag_recipes.RECIPES)
+    assert with_table(page, short_swag_recipes.TITLE, found) == page
 
 
 def test_the_tables_of_streams_are_what_their_records_hold():

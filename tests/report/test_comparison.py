@@ -76,6 +76,27 @@ def test_settings_that_a_method_uses_make_rows_and_labels_of_their_own():
     ]
 
 
+def test_rows_that_each_have_an_objective_of_their_own_are_called_by_it():
+    """Rates and weights were tuned for it, and would make labels of a line."""
+    settings = make_record()["settings"]
+    other = {"objective": "information_maximisation", "learning_rate": 0.01, "objective_temperature": 5.0}
+    records = [
+        make_record("cifar10-c/fog/5", "bacs", epochs=epochs, settings=settings | own)
+        for own in ({}, other)
+        for epochs in (1, 5)
+    ]
+    (comparison,) = comparisons(records)
+    assert [entry.label for entry in comparison.of_kind("ensemble")] == [
+        "BACS (1 epoch, entropy)",
+        "BACS (1 epoch, information maximisation)",
+        "BACS (5 epochs, entropy)",
+        "BACS (5 epochs, information maximisation)",
+    ]
+    third = make_record("cifar10-c/fog/5", "bacs", settings=settings | other | {"learning_rate": 0.03})
+    (comparison,) = comparisons([*records, third])
+    assert all("learning rate" in entry.label for entry in comparison.of_kind("ensemble"))
+
+
 def test_what_is_left_out_or_switched_off_is_not_in_a_label():
     settings = make_record()["settings"]
     records = [

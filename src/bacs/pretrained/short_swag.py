@@ -52,7 +52,8 @@ def short_swag(
         steps: of SGD at the constant `learning_rate`, which should be that of the end of training or a bit above.
         collect_every: steps between two iterates of the trajectory.
         collect_from: part of the steps after which iterates count: the first ones still leave the old minimum.
-        augment: as in training; see `bacs.training.augment`. By default images are taken as they are.
+        augment: see `bacs.training.augment`. By default images are taken as they are, which is how they are met later:
+            the batch statistics of shifted images with black edges are others.
         posterior: `swag_diag` or `swag_low_rank`.
         seed: another seed takes another way: several make an ensemble of one checkpoint.
         on_batch: hears the number of images of every step, for progress bars.

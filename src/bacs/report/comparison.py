@@ -211,7 +211,13 @@ def _label(variant: Variant, variants: Sequence[Variant], kind: str) -> str:
     if variant.epochs and len({other.epochs for other in variants if other.epochs}) > 1:
         details.append(quantity(variant.epochs, "epoch"))
     own = json.loads(variant.settings)
-    others: list[dict[str, Any]] = [json.loads(other.settings) for other in variants if other.method == variant.method]
+    others: list[dict[str, Any]] = [
+        json.loads(text) for text in {other.settings for other in variants if other.method == variant.method}
+    ]
+    objectives = {other.get("objective") for other in others}
+    if len(objectives) == len(others) > 1:  # what else differs was tuned for the objective
+        details.append(str(own["objective"]).replace("_", " "))
+        others = []
     for name in own:
         if any(other.get(name) != own[name] for other in others):
             details.extend(_detail(name, own[name]))
