@@ -49,6 +49,12 @@ class Entry:
     def method(self) -> str:
         return self.variant.method
 
+    @property
+    def has_objective_of_method(self) -> bool:
+        """Whether it minimises what its method's row in the catalogue says; else it is not the paper's row."""
+        row = METHODS.get(self.method)
+        return row is None or json.loads(self.variant.settings).get("objective", row.objective) == row.objective
+
     def score(self, shift: str, name: str) -> float:
         """A score on one shift."""
         return self.records[shift][self.kind][name]

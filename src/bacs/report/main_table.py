@@ -130,8 +130,9 @@ def settings_table(comparison: Comparison, name: str) -> Table:
 
 
 def _paper_cells(table: PaperTable, entry: Entry) -> list[TableCell]:
-    """The paper's figures of a row, the best of its whole table marked."""
-    found = table.scores.get((entry.method, entry.kind, entry.variant.epochs))
+    """The paper's figures of a row, the best of its whole table marked; none for another objective than the paper's."""
+    key = (entry.method, entry.kind, entry.variant.epochs)
+    found = table.scores.get(key) if entry.has_objective_of_method else None
     if found is None:
         return [EMPTY] * len(SCORES)
     leaders = {name: table.best(name, score) for name, score in SCORES.items()}

@@ -128,9 +128,9 @@ def _other_settings(comparison: Comparison, table: PaperTable) -> list[str]:
     small = table.network == "ResNet26"
     found: dict[str, list[str]] = {}
     for entry in comparison.combined:
-        if not entry.variant.epochs:
+        if not entry.variant.epochs or not entry.has_objective_of_method:
             continue
-        stated = {"batch_size": 128 if small else 64, "learning_rate": 1e-3}
+        stated = {"batch_size": 128 if small else 64, "learning_rate": 1e-3, "objective_temperature": 1.0}
         if entry.method == "bacs":
             stated |= {"learning_rate": 1e-3 if small else 1e-4, "posterior_weight": 1e-4 if small else 3e-4}
         settings = json.loads(entry.variant.settings)
