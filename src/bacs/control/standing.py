@@ -22,9 +22,6 @@ GRACE = FIRST * (2 * len(STREAM_WEIGHTS) - 1)
 RESERVE = 4 * AGAIN
 """Passes that are kept for the looks at a new world; short questions, which would take all, leave them alone."""
 
-DEBT = 0
-"""Passes that looks at new worlds may take in advance: who rests at home could look at nothing while it pays them."""
-
 MEMORY = 8
 """Batches of mixed classes after which they are taken one by one again."""
 
@@ -62,8 +59,8 @@ def earn(now: Standing, passes: int, images: int) -> Standing:
 
 
 def pay(now: Standing, passes: int) -> Standing:
-    """Looks took so many passes. Debts beyond DEBT are let go: worlds that change all the time cost more."""
-    return replace(now, credit=max(now.credit - passes, float(-DEBT)))
+    """Looks took so many passes. Debts are let go: who rests at home could look at nothing while it pays them."""
+    return replace(now, credit=max(now.credit - passes, 0.0))
 
 
 def count_look(now: Standing, images: int, *, clear: bool = False) -> Standing:
