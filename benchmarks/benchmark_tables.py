@@ -7,6 +7,7 @@ Each sweep that the page has marks for gives its scores, and how far BACS is fro
 
 import re
 
+import tuning_tables
 from pages import ROOT, write_table
 
 from bacs.report.comparison import comparisons
@@ -33,7 +34,8 @@ def lines(name: str) -> list[str]:
 
 def marked() -> list[str]:
     """The sweeps that the page has marks for."""
-    return re.findall(r"<!-- table: (.+?) -->", (ROOT / PAGE).read_text())
+    named = re.findall(r"<!-- table: (.+?) -->", (ROOT / PAGE).read_text())
+    return [name for name in named if name != tuning_tables.TITLE]
 
 
 if __name__ == "__main__":

@@ -11,8 +11,11 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from pages import ROOT, with_table
 
+from bacs.benchmark import records
+from bacs.methods.catalogue import METHODS
 from bacs.metrics import SCORES
 
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -181,10 +184,34 @@ def overhead(record: dict) -> list[str]:
     spent = [
         [about["name"], about["cells"], f"{about['total'] / 60:.0f} min"]
         + [f"{100 * about[name] / about['total']:.2f} %" for name in ("load", "data", "passes", "scores")]
-        for about in map(seconds_of, sorted(file.parent for file in (ROOT / "results").glob("*/sweep.json")))
+        for about in map(seconds_of, sweeps())
     ]
     heads = ["sweep", "cells", "in all", "opening the run", "images", "passes", "scores"]
-    return [*grid(["turn", "bare passes", "whole sweep", "ratio"], rows), "", *grid(heads, spent)]
+    costs = [
+        [folder.name, *(f"{cost[name]:.2f}" if name in cost else "" for name in METHODS)]
+        for folder, cost in ((folder, milliseconds_of(folder)) for folder in sweeps())
+    ]
+    return [
+        *grid(["turn", "bare passes", "whole sweep", "ratio"], rows),
+        "",
+        *grid(heads, spent),
+        "",
+        *grid(["sweep", *METHODS], costs),
+    ]
+
+
+def sweeps() -> list[Path]:
+    return sorted(file.parent for file in (ROOT / "results").glob("*/sweep.json"))
+
+
+def milliseconds_of(folder: Path) -> dict[str, float]:
+    """What each method takes of one core per image and member, with one epoch where it has any."""
+    found: dict[str, list[float]] = {}
+    for record in records(folder):
+        if record["epochs"] <= 1:
+            passes = 1000 * record["seconds"]["passes"] / (record["images"] * len(record["members"]))
+            found.setdefault(record["method"], []).append(passes)
+    return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 def seconds_of(folder: Path) -> dict:

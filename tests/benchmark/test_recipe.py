@@ -34,7 +34,7 @@ EPOCHS = {"cifar10-c": {0, 1, 5}, "cifar100-c": {0, 1, 5}, "svhn-mnist": {0, 1, 
 # Streams: one cell for each method, and each world.
 CELLS_ALONE = {
     "fashion-mnist-c-small": 4 * (1 + 4 * 2),
-    "cifar10-c-pretrained-small": 15 * 5,
+    "cifar10-c-pretrained": 15 * 5,
     "cifar10-c-continual-small": 5,
     "cifar10-c-gradual-small": 5,
     "mnist-usps-small": 1 + 1 + 4 * 2,  # 1 and 5 epochs

@@ -1,6 +1,7 @@
 """The tables of docs/benchmark.md and docs/measurements/ are those of the records in results/."""
 
 import json
+from pathlib import Path
 
 import auto_edges
 import few_classes
@@ -14,15 +15,36 @@ import situations
 import stream_tables
 import tempered_entropy
 import training_table
+import tuning_tables
 from benchmark_tables import PAGE, lines, marked
 from pages import ROOT, with_table
 
-from bacs.benchmark import records
+import bacs
+from bacs.benchmark import read, records
+
+RECIPES = Path(bacs.__file__).parent / "recipes"
 
 
 def test_the_page_shows_every_sweep_that_is_kept():
     kept = sorted(file.parent.name for file in (ROOT / "results").glob("*/sweep.json"))
     assert sorted(marked()) == kept
+
+
+def test_the_table_of_tuning_is_what_its_records_hold():
+    page = (ROOT / tuning_tables.PAGE).read_text()
+    assert with_table(page, tuning_tables.TITLE, tuning_tables.table()) == page
+
+
+def test_the_sweep_has_the_settings_that_the_searches_found():
+    """Searches of one method are of its rate and weight, and then of its temperature."""
+    recipe = read(RECIPES / "cifar10-c-pretrained.toml")
+    swept = {own.get("objective", name): recipe.settings_of(name, own) for name, own in recipe.rows()}
+    searched = {"tent": "tent", "bacs": "bacs", "information-maximisation": "information_maximisation"}
+    assert {file.stem.removesuffix("-temperature") for file in tuning_tables.searches()} == searched.keys()
+    for file in tuning_tables.searches():
+        choice = tuning_tables.chosen(file)
+        assert choice.at_edge == []
+        assert choice.settings.items() <= swept[searched[file.stem.removesuffix("-temperature")]].items()
 
 
 @pytest.mark.parametrize("name", marked())
@@ -40,10 +62,15 @@ def test_other_pages_show_what_their_records_hold(page, tables):
 
 
 def test_the_readme_says_what_the_sweep_found():
-    text = " ".join((ROOT / "README.md").read_text().split())
-    for method, label in (("vanilla", "vanilla"), ("bn", "batch statistics"), ("tent", "TENT"), ("bacs", "BACS")):
-        found = [r["ensemble"] for r in records(ROOT / "results" / "cifar10-c") if r["method"] == method]
-        accuracy, nll = (sum(each[name] for each in found) / 15 for name in ("accuracy", "nll"))
+    text = " ".join((ROOT / "README.md").read_text().split()).partition("Four published CIFAR-10 ResNets meet")[2]
+    found = records(ROOT / "results" / "cifar10-c-pretrained")
+    assert len(found) == 75
+    rows = (("vanilla", None, "vanilla"), ("bn", None, "batch statistics"), ("tent", "entropy", "TENT"))
+    bacs_rows = (("bacs", "entropy", "BACS"), ("bacs", "information_maximisation", "by information maximisation"))
+    for method, objective, label in (*rows, *bacs_rows):
+        own = [r["ensemble"] for r in found if (r["method"], r["settings"].get("objective")) == (method, objective)]
+        assert len(own) == 15
+        accuracy, nll = (sum(each[name] for each in own) / 15 for name in ("accuracy", "nll"))
         assert f"{label} {100 * accuracy:.1f} %, {nll:.3f}" in text
 
 
