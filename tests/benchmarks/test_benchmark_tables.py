@@ -36,15 +36,17 @@ def test_the_table_of_tuning_is_what_its_records_hold():
 
 
 def test_the_sweep_has_the_settings_that_the_searches_found():
-    """Searches of one method are of its rate and weight, and then of its temperature."""
+    """Searches of one method are of its rate and weight, and then of its temperature; one has no row in the sweep."""
     recipe = read(RECIPES / "cifar10-c-pretrained.toml")
     swept = {own.get("objective", name): recipe.settings_of(name, own) for name, own in recipe.rows()}
     searched = {"tent": "tent", "bacs": "bacs", "information-maximisation": "information_maximisation"}
-    assert {file.stem.removesuffix("-temperature") for file in tuning_tables.searches()} == searched.keys()
-    for file in tuning_tables.searches():
+    known = {file: file.stem.removesuffix("-temperature") for file in tuning_tables.searches()}
+    assert set(known.values()) == {*searched, "bacs-no-posterior"}
+    for file, name in known.items():
         choice = tuning_tables.chosen(file)
         assert choice.at_edge == []
-        assert choice.settings.items() <= swept[searched[file.stem.removesuffix("-temperature")]].items()
+        if name in searched:
+            assert choice.settings.items() <= swept[searched[name]].items()
 
 
 @pytest.mark.parametrize("name", marked())
