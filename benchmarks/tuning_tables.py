@@ -19,7 +19,7 @@ RESULTS = ROOT / "results" / "tuning"
 
 
 def searches() -> list[Path]:
-    """The recipes, each search of a temperature after that of a rate and a weight."""
+    """The recipes, by name."""
     return sorted(RECIPES.glob("*.toml"), key=lambda file: file.stem)
 
 
