@@ -71,6 +71,28 @@ def test_results_come_in_order_with_one_thread_each_and_no_more_than_two_at_a_ti
     assert torch.get_num_threads() == 2
 
 
+def test_members_that_do_not_divide_evenly_take_turns_at_the_threads(two_threads):
+    done, running, most, when_first_ended = [0, 0, 0], set(), [], []
+
+    def work(number, on_batch):
+        for _ in range(30):
+            running.add(number)
+            most.append(len(running))
+            time.sleep(0.001)
+            running.remove(number)
+            done[number] += 1
+            on_batch(1)
+        when_first_ended.append(list(done))
+        return number
+
+    heard = []
+    with Threads(3) as threads:
+        assert list(threads.imap(work, range(3), on_batch=heard.append)) == [0, 1, 2]
+    assert max(most) == 2
+    assert min(when_first_ended[0]) >= 15  # one after the other, the third would not have begun
+    assert sum(heard) == 90
+
+
 def test_an_error_stops_the_others_and_gives_the_threads_back(two_threads):
     batches = []
 

@@ -3,6 +3,9 @@
 Threads that share the work on one member wait for each other at every layer; members never wait. A member on one
 thread also gives the same bits on every machine, however many cores it has.
 
+Where members do not divide evenly among the threads, they take turns, a batch each: five members on two threads are
+done after two and a half times what one takes, not three.
+
 A pool belongs to whoever made it: a call for as long as it lasts, a stream for its life. Torch's number of threads is a
 property of each thread and of threads yet to begin; a pool sets it for its own threads and for nobody else.
 """
@@ -31,13 +34,52 @@ class _Stopped(Exception):
     """Ends members whose results nobody waits for any more."""
 
 
+class _Turns:
+    """So many places to work at, for more threads than that: who waited longest is next."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: deque[Event] = deque()
+        self._lock = Lock()
+
+    def __enter__(self) -> "_Turns":
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return self
+            turn = self._queue()
+        turn.wait()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._free += 1
+
+    def pass_on(self) -> None:
+        """Lets the next one work, if one waits, and waits at the end of the line."""
+        with self._lock:
+            if not self._waiting:
+                return
+            turn = self._queue()
+            self._waiting.popleft().set()
+        turn.wait()
+
+    def _queue(self) -> Event:
+        turn = Event()
+        self._waiting.append(turn)
+        return turn
+
+
 class Threads:
     """A pool for up to `items` pieces of work at a time; without `allowed`, the caller's own thread does them all."""
 
     def __init__(self, items: int, *, allowed: bool = True) -> None:
         self.items, self.allowed = items, allowed
         self._pool: ThreadPoolExecutor | None = None
-        self._split = (1, 1)  # workers, and the threads of torch that each has
+        self._split = (1, 1)  # how many work at a time, and the threads of torch that each has
 
     def __enter__(self) -> "Threads":
         return self
@@ -56,7 +98,13 @@ class Threads:
         pool = self._pool_for(len(items))
         if pool is None:
             return [function(item) for item in items]
-        waiting = [pool.submit(function, item) for item in items]
+        turns = _Turns(self._split[0])
+
+        def work(item: Item) -> Result:
+            with turns:
+                return function(item)
+
+        waiting = [pool.submit(work, item) for item in items]
         errors = [error for error in (future.exception() for future in waiting) if error is not None]
         if errors:
             raise errors[0]
@@ -79,21 +127,26 @@ class Threads:
             for item in items:
                 yield function(item, on_batch)
             return
-        stop, turn = Event(), Lock()
+        stop, hearing, turns = Event(), Lock(), _Turns(self._split[0])
 
         def hear(count: int) -> None:
+            turns.pass_on()
             if stop.is_set():
                 raise _Stopped
-            with turn:
+            with hearing:
                 on_batch(count)
+
+        def work(item: Item) -> Result:
+            with turns:
+                return function(item, hear)
 
         rest = iter(items)
         waiting: deque[Future[Result]] = deque()
-        waiting.extend(pool.submit(function, item, hear) for item in islice(rest, 2 * self._split[0]))
+        waiting.extend(pool.submit(work, item) for item in islice(rest, 2 * self._split[0]))
         try:
             while waiting:
                 result = waiting.popleft().result()
-                waiting.extend(pool.submit(function, item, hear) for item in islice(rest, 1))
+                waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
                 yield result
         finally:
             stop.set()
@@ -111,7 +164,8 @@ class Threads:
         split = workers, threads // workers
         if self._pool is None or split != self._split:
             self.close()
-            self._pool, self._split = _start_pool(*split), split
+            together = workers + self.items % workers  # these take turns, so that all are done at the same time
+            self._pool, self._split = _start_pool(together, split[1]), split
         return self._pool
 
 
