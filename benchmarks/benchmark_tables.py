@@ -14,12 +14,12 @@ from bacs.report.comparison import comparisons
 from bacs.report.contents import chapter
 from bacs.report.formats import markdown
 from bacs.report.records import read
-from bacs.report.tables import Table
+from bacs.report.tables import ReportTable
 
 PAGE = "docs/benchmark.md"
 
 
-def tables(name: str) -> list[Table]:
+def tables(name: str) -> list[ReportTable]:
     """The scores and the differences of a sweep, of each data set and protocol in it."""
     chapters = [chapter(comparison) for comparison in comparisons(read(ROOT / "results" / name).records)]
     parts = [part for each in chapters for part in each.parts]

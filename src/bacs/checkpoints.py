@@ -35,7 +35,7 @@ def _matches(words: str, pattern: str) -> Rule:
     return Rule(words, lambda text: re.fullmatch(pattern, text) is not None)
 
 
-class Entry(TypedDict):
+class TensorFile(TypedDict):
     """A tensor file; a manifest may not point outside of its folder."""
 
     file: Annotated[str, _matches("the name of a .safetensors file in the same folder", r"[^/\\\x00]+\.safetensors")]
@@ -54,7 +54,7 @@ class Head(TypedDict):
     format: int
     versions: Versions
     kind: str
-    files: dict[str, Entry]
+    files: dict[str, TensorFile]
 
 
 def write(

@@ -1,4 +1,4 @@
-"""Members and shards as jobs: the rows of one machine, each once, however the work is cut."""
+"""Members and portions as jobs: the rows of one machine, each once, however the work is cut."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def views(images):
     ],
 )
 def test_rows_and_weights_are_those_of_one_machine(ensemble, views, monkeypatch, method, settings):
-    monkeypatch.setattr(spread, "SHARD", 16)
+    monkeypatch.setattr(spread, "PORTION", 16)
     how = {"epochs": 1.5, "batch_size": 8, "predict_batch_size": 6, "seed": 3}
     here = compare(ensemble, views, method, Settings(**settings), **how)
     there = spread.compare(HERE, ensemble, views, method, Settings(**settings), **how)
@@ -63,23 +63,23 @@ def test_progress_counts_every_pass(ensemble, views):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 8, 16, 17, 64])
-def test_shards_end_where_batches_end(monkeypatch, batch_size):
-    monkeypatch.setattr(spread, "SHARD", 16)
+def test_portions_end_where_batches_end(monkeypatch, batch_size):
+    monkeypatch.setattr(spread, "PORTION", 16)
     for count in range(1, 70):
-        sizes = spread.shard_sizes(count, batch_size)
-        cut = [size for shard in sizes for size in inputs.batch_sizes(shard, batch_size)]
+        sizes = spread.portion_sizes(count, batch_size)
+        cut = [size for portion in sizes for size in inputs.batch_sizes(portion, batch_size)]
         assert cut == inputs.batch_sizes(count, batch_size)
         assert max(sizes) <= max(16, batch_size) + 1
 
 
 def test_every_row_is_predicted_once(ensemble, views, monkeypatch):
-    monkeypatch.setattr(spread, "SHARD", 16)
+    monkeypatch.setattr(spread, "PORTION", 16)
     jobs = []
     monkeypatch.setattr(spread, "run_job", lambda job, run=spread.run_job: jobs.append(job) or run(job))
     spread.compare(HERE, ensemble, views, "bn", Settings(), batch_size=8)
-    shards = [job.positions for job in jobs if isinstance(job, spread.Shard)]
-    assert len(shards) == 6
-    assert np.array_equal(torch.cat(shards).sort().values, np.repeat(np.arange(40), 2))  # before and after
+    portions = [job.positions for job in jobs if isinstance(job, spread.Portion)]
+    assert len(portions) == 6
+    assert np.array_equal(torch.cat(portions).sort().values, np.repeat(np.arange(40), 2))  # before and after
 
 
 def test_what_does_not_fit_is_said_before_any_job(ensemble, monkeypatch):

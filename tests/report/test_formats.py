@@ -12,11 +12,11 @@ from bacs.metrics import SCORES
 from bacs.report.comparison import comparisons
 from bacs.report.contents import chapter
 from bacs.report.formats import comma_separated, escape_latex, latex, markdown
-from bacs.report.tables import EMPTY, Column, Line, Table, TableCell
+from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell
 from bacs.report.terminal import TerminalTable, fit_to_width, stack
 from sweep_records import make_records
 
-TABLE = Table(
+TABLE = ReportTable(
     "name",
     "50 % of A_b & c",
     "Method",
@@ -141,7 +141,7 @@ def test_sixty_columns_hold_a_table_of_scores_in_one_piece_by_folding_its_labels
     cells = tuple(TableCell(text) for text in ("87.77", "0.4260", "0.1809", "0.0299"))
     columns = tuple(Column(score.label, score=score) for score in SCORES.values())
     lines = (Line("BACS (MAP) - posterior (5 epochs, posterior weight 0.0001)", cells),)
-    text = printed(Table("", "", "Method", columns, lines), 60)
+    text = printed(ReportTable("", "", "Method", columns, lines), 60)
     assert text.count("Method") == 1
     assert all(f"{score.label} {score.arrow}" in text for score in SCORES.values())
     (row,) = [line for line in text.splitlines() if "87.77" in line]
@@ -152,7 +152,7 @@ def test_sixty_columns_hold_a_table_of_scores_in_one_piece_by_folding_its_labels
 def test_columns_that_have_no_place_stand_below_behind_the_labels():
     columns = tuple(Column(f"{number} epochs") for number in range(9))
     lines = tuple(Line(label, tuple(TableCell(f"{number}.0000") for number in range(9))) for label in ("one", "two"))
-    parts = stack(Table("", "", "Method", columns, lines), 60)
+    parts = stack(ReportTable("", "", "Method", columns, lines), 60)
     assert [column.heading.split()[0] for part in parts for column in part.columns] == list("012345678")
     assert [[line.label for line in part.lines] for part in parts] == [["one", "two"]] * len(parts)
     assert len(parts) == 2

@@ -1,7 +1,7 @@
-"""What `compare` does, as jobs for several machines: members that adapt, and shards of predictions.
+"""What `compare` does, as jobs for several machines: members that adapt, and portions of predictions.
 
-The rows are those of one machine. A member's way depends on the images and the seed, not on where it is; a shard is cut
-from the same order of the images, between the same batches, so that batch statistics are of the same images.
+The rows are those of one machine. A member's way depends on the images and the seed, not on where it is; a portion is
+cut from the same order of the images, between the same batches, so that batch statistics are of the same images.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ from bacs.posteriors.flat import Flat
 from bacs.predictive import Predictive, average, join
 from bacs.threads import OnBatch
 
-SHARD = 256
-"""Images of a shard: a second's work of a network at least, and few enough that the last ones keep nobody waiting."""
+PORTION = 256
+"""Images of a portion: a second's work of a network at least, and few enough that the last ones keep nobody waiting."""
 
 
 class Group(NamedTuple):
@@ -40,7 +40,7 @@ class Group(NamedTuple):
     passes: int  # images that pass through members, for progress
 
 
-class Shard(NamedTuple):
+class Portion(NamedTuple):
     """A job: some of the images, predicted by every member."""
 
     members: Sequence[Held]  # an ensemble of each member alone
@@ -54,7 +54,7 @@ class Shard(NamedTuple):
         return len(self.positions) * len(self.members)
 
 
-def run_job(job: Group | Shard) -> list[nn.Module] | Predictive:
+def run_job(job: Group | Portion) -> list[nn.Module] | Predictive:
     """Adapted models, or predictions; either on the processor, from where they may travel."""
     if isinstance(job, Group):
         work = job.work.get()
@@ -83,7 +83,7 @@ class Spread:
     seed: int
     on_batch: OnBatch
 
-    def run(self, jobs: Sequence[Group | Shard]) -> list[Any]:
+    def run(self, jobs: Sequence[Group | Portion]) -> list[Any]:
         def hear(outcome: Outcome) -> None:
             self.on_batch(jobs[outcome.index].passes)
 
@@ -99,13 +99,13 @@ class Spread:
             jobs.append(Group(self.place.hold(alone), [self.views[i] for i in group], passes))
         return jobs
 
-    def shards(self, ensemble: Ensemble, batch_size: int) -> list[Shard]:
+    def portions(self, ensemble: Ensemble, batch_size: int) -> list[Portion]:
         """The jobs of predictions for all images."""
         held = [self.place.hold(replace(ensemble, members=[_without_posterior(member)])) for member in ensemble.members]
         order = self.order(ensemble)
         return [
-            Shard(held, self.views, positions, batch_size, self.place.device)
-            for positions in order.split(shard_sizes(self.count, batch_size))
+            Portion(held, self.views, positions, batch_size, self.place.device)
+            for positions in order.split(portion_sizes(self.count, batch_size))
         ]
 
     def order(self, ensemble: Ensemble) -> Tensor:
@@ -114,12 +114,12 @@ class Spread:
         return inputs.order_of(self.count, torch.Generator().manual_seed(self.seed) if mixed else None)
 
     def gather(self, ensemble: Ensemble, parts: Sequence[Predictive]) -> Predictive:
-        """The shards' predictions in the order of the images."""
+        """The portions' predictions in the order of the images."""
         joined, back = join(parts), self.order(ensemble).argsort()
         return Predictive(joined.probabilities[back], joined.expected_entropy[back], joined.labels[:, back])
 
     def predict(self, ensemble: Ensemble, batch_size: int) -> Predictive:
-        return self.gather(ensemble, self.run(self.shards(ensemble, batch_size)))
+        return self.gather(ensemble, self.run(self.portions(ensemble, batch_size)))
 
     def assemble(self, work: Offline, models: Sequence[Sequence[nn.Module]]) -> Ensemble:
         """The ensemble of the adapted models."""
@@ -165,21 +165,21 @@ def compare(
         adapted = adapt_by_choice(ensemble, images, adapt=spread.adapt, **how)
         return BeforeAndAfter(before, spread.predict(adapted, predicting), adapted)
     work = offline.prepare(ensemble, images, method, settings, epochs=epochs, batch_size=batch_size, seed=seed)
-    groups = spread.groups(work)  # the long ones first; shards fill the gaps
-    done = spread.run([*groups, *spread.shards(ensemble, predicting)])
+    groups = spread.groups(work)  # the long ones first; portions fill the gaps
+    done = spread.run([*groups, *spread.portions(ensemble, predicting)])
     adapted = spread.assemble(work, done[: len(groups)])
     return BeforeAndAfter(spread.gather(ensemble, done[len(groups) :]), spread.predict(adapted, predicting), adapted)
 
 
-def shard_sizes(count: int, batch_size: int) -> list[int]:
-    """Sizes of shards that end where batches end.
+def portion_sizes(count: int, batch_size: int) -> list[int]:
+    """Sizes of portions that end where batches end.
 
-    A single image left over goes with the shard before, of whose last batch it takes one (`inputs.batch_sizes`).
+    A single image left over goes with the portion before, of whose last batch it takes one (`inputs.batch_sizes`).
 
-    >>> shard_sizes(1000, 128), shard_sizes(513, 128), shard_sizes(1000, 600)
+    >>> portion_sizes(1000, 128), portion_sizes(513, 128), portion_sizes(1000, 600)
     ([256, 256, 256, 232], [256, 257], [600, 400])
     """
-    whole = max(1, SHARD // batch_size) * batch_size
+    whole = max(1, PORTION // batch_size) * batch_size
     sizes = [whole] * (count // whole) + [count % whole] * (count % whole > 0)
     if sizes[-1:] == [1] and len(sizes) > 1:
         sizes[-2:] = [whole + 1]

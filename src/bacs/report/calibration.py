@@ -8,7 +8,7 @@ import numpy as np
 from bacs.report.comparison import Comparison, Entry, stem
 from bacs.report.figure_style import DASHES, INK, MARKERS, add_legend, assign, colour, new_figure, plain, text_of
 from bacs.report.names import of_data
-from bacs.report.tables import Column, Line, Table, TableCell
+from bacs.report.tables import Column, Line, ReportTable, TableCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def risk_curves(comparison: Comparison) -> Curves:
     return curves
 
 
-def reliability_table(comparison: Comparison) -> Table | None:
+def reliability_table(comparison: Comparison) -> ReportTable | None:
     """The numbers of the reliability diagram."""
     curves = reliability_curves(comparison)
     if not curves:
@@ -58,10 +58,10 @@ def reliability_table(comparison: Comparison) -> Table | None:
     )
     title = f"{of_data(comparison.data)}, {comparison.protocol}: reliability of ensembles"
     note = "Predictions of each shift in bins of equal count, by confidence; then the mean over shifts of each bin."
-    return Table(f"{stem(comparison)}-reliability", title, "Bin", tuple(columns), lines, (note,))
+    return ReportTable(f"{stem(comparison)}-reliability", title, "Bin", tuple(columns), lines, (note,))
 
 
-def risk_table(comparison: Comparison) -> Table | None:
+def risk_table(comparison: Comparison) -> ReportTable | None:
     """The numbers of the risk-coverage plot."""
     curves = risk_curves(comparison)
     if not curves:
@@ -74,7 +74,7 @@ def risk_table(comparison: Comparison) -> Table | None:
     )
     title = f"{of_data(comparison.data)}, {comparison.protocol}: risk at coverage, ensembles; lower is better"
     note = "Error among the most confident share of predictions of each shift; then the mean over shifts."
-    return Table(f"{stem(comparison)}-risk-coverage", title, "Coverage", columns, lines, (note,))
+    return ReportTable(f"{stem(comparison)}-risk-coverage", title, "Coverage", columns, lines, (note,))
 
 
 def reliability_diagram(curves: Mapping[str, Mapping[str, Sequence[float]]], methods: Mapping[str, str]) -> "Figure":

@@ -11,7 +11,7 @@ from bacs.report.comparison import Comparison, stem
 from bacs.report.decisions import decisions_table
 from bacs.report.main_table import settings_table, summary_table
 from bacs.report.names import of_data, quantity
-from bacs.report.tables import Table
+from bacs.report.tables import ReportTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,9 +34,9 @@ class ChapterPart(NamedTuple):
     """
 
     heading: str
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    numbers: tuple[Table, ...] = ()
+    numbers: tuple[ReportTable, ...] = ()
     folded: bool = False
     note: str = ""
 
@@ -47,15 +47,15 @@ class Chapter:
 
     name: str
     title: str
-    summary: Table
+    summary: ReportTable
     parts: tuple[ChapterPart, ...]
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ReportTable]:
         return [table for part in self.parts for table in part.tables]
 
     @property
-    def numbers(self) -> list[Table]:
+    def numbers(self) -> list[ReportTable]:
         return [table for part in self.parts for table in part.numbers]
 
     @property
@@ -82,7 +82,7 @@ def chapter(comparison: Comparison) -> Chapter:
     return Chapter(stem(comparison), f"{of_data(comparison.data)}, {comparison.protocol}", summary, filled)
 
 
-def _tables_like_the_paper(comparison: Comparison) -> list[Table]:
+def _tables_like_the_paper(comparison: Comparison) -> list[ReportTable]:
     """The means over the severities that a table of the paper has, where there are more of them here."""
     found = []
     for severities in {table.severities for table in paper.tables() if table.data == comparison.data}:
@@ -202,5 +202,5 @@ def _calibration(comparison: Comparison) -> ChapterPart:
     return ChapterPart("Calibration and abstention", (), tuple(pictures), numbers)
 
 
-def _tables(table: Table | None) -> tuple[Table, ...]:
+def _tables(table: ReportTable | None) -> tuple[ReportTable, ...]:
     return () if table is None else (table,)

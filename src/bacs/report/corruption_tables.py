@@ -9,7 +9,7 @@ from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import coverage_notes
 from bacs.report.names import KINDS, of_corruption, of_data, quantity
 from bacs.report.paper import paper_table
-from bacs.report.tables import EMPTY, Column, Line, Table, TableCell, cell_of, cells_of
+from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell, cell_of, cells_of
 
 BY_CORRUPTION = ("accuracy", "nll")
 SPREAD = ("min", "25 %", "median", "75 %", "max", "mean")
@@ -20,7 +20,7 @@ def kind_names(comparison: Comparison) -> list[tuple[str, str]]:
     return [(kind, KINDS[kind]) for kind in comparison.kinds]
 
 
-def corruption_tables(comparison: Comparison) -> list[Table]:
+def corruption_tables(comparison: Comparison) -> list[ReportTable]:
     """Accuracy and NLL of every corruption, a table each for single models and ensembles; missing cells stay empty."""
     corruptions = list(dict.fromkeys(shift.corruption for shift in comparison.shifts if shift.corruption))
     if len(corruptions) < 2:
@@ -44,11 +44,11 @@ def corruption_tables(comparison: Comparison) -> list[Table]:
             heading = f"{name_of_all}: {score.label} by corruption, {spoken}, {over}; {score.direction}"
             remarks = (*notes, *(f"In the last line: {note}" for note in coverage_notes(comparison)))
             stem_ = f"{stem(comparison)}-by-corruption-{kind}-{name}"
-            tables.append(Table(stem_, heading, "Corruption", columns, tuple(lines), remarks))
+            tables.append(ReportTable(stem_, heading, "Corruption", columns, tuple(lines), remarks))
     return tables
 
 
-def severity_table(comparison: Comparison) -> Table | None:
+def severity_table(comparison: Comparison) -> ReportTable | None:
     """Mean accuracy and NLL over corruptions at each severity, None where there is one severity, or a stream."""
     severities = comparison.severities
     if len(severities) < 2 or not comparison.corruptions:
@@ -66,10 +66,10 @@ def severity_table(comparison: Comparison) -> Table | None:
     ways = ", ".join(f"{SCORES[name].label}: {SCORES[name].direction}" for name in BY_CORRUPTION)
     heading = f"{of_data(comparison.data)}, {comparison.protocol}: by severity, mean over corruptions; {ways}"
     notes = [*coverage_notes(comparison), *_uneven_note(comparison)]
-    return Table(f"{stem(comparison)}-by-severity", heading, "Method", tuple(columns), lines, tuple(notes))
+    return ReportTable(f"{stem(comparison)}-by-severity", heading, "Method", tuple(columns), lines, tuple(notes))
 
 
-def spread_tables(comparison: Comparison) -> list[Table]:
+def spread_tables(comparison: Comparison) -> list[ReportTable]:
     """What the box plots show: the spread of each score over corruptions, by severity and row."""
     if len(comparison.severities) < 2:
         return []
@@ -86,7 +86,7 @@ def spread_tables(comparison: Comparison) -> list[Table]:
         title = f"{of_data(comparison.data)}, {comparison.protocol}: {over}"
         stem_ = f"{stem(comparison)}-spread-{name}"
         tables.append(
-            Table(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven_note(comparison)))
+            ReportTable(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven_note(comparison)))
         )
     return tables
 
@@ -101,7 +101,7 @@ def spread(values: Sequence[float]) -> list[float]:
     return [*np.quantile(values, (0, 0.25, 0.5, 0.75, 1)).tolist(), float(np.mean(values))]
 
 
-def mce_table(comparison: Comparison) -> Table | None:
+def mce_table(comparison: Comparison) -> ReportTable | None:
     """mCE of each row, None unless all 15 corruptions of ImageNet-C are there at all 5 severities.
 
     AlexNet's errors are those on ImageNet-C; for other data the ratio would have no meaning.
@@ -131,7 +131,7 @@ def mce_table(comparison: Comparison) -> Table | None:
     notes = [f"In percent of AlexNet's error, {over}."]
     if beside:
         notes.append(f"paper: Table {beside.number} of Zhou & Levine 2021.")
-    return Table(
+    return ReportTable(
         f"{stem(comparison)}-mce",
         f"{of_data(comparison.data)}, {comparison.protocol}: mean corruption error",
         "Method",

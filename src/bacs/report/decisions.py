@@ -10,7 +10,7 @@ from bacs.report.comparison import Comparison, Entry, Shift, setting_text
 from bacs.report.figure_style import assign, colour
 from bacs.report.names import of_data
 from bacs.report.records import Record
-from bacs.report.tables import Column, Line, Table, TableCell
+from bacs.report.tables import Column, Line, ReportTable, TableCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,23 +21,23 @@ APART = 0.08
 """From the marks of one row to those of the next, as a share of the figure's height."""
 
 
-class Decision(NamedTuple):
+class Mark(NamedTuple):
     image: int  # how many had been seen
     what: str
     reason: str
 
 
-def decisions(entry: Entry, shift: Shift) -> list[Decision]:
+def decisions(entry: Entry, shift: Shift) -> list[Mark]:
     """The decisions of a row on a stream, in the order of time."""
     record = entry.records.get(shift.name, {})
     found = [
-        Decision(_images_seen(event, record), _decision_text(event.get("what", "")), str(event.get("reason") or ""))
+        Mark(_images_seen(event, record), _decision_text(event.get("what", "")), str(event.get("reason") or ""))
         for event in record.get("events") or ()
     ]
     return sorted(found, key=lambda decision: decision.image)
 
 
-def decisions_table(comparison: Comparison, shift: Shift, name: str) -> Table:
+def decisions_table(comparison: Comparison, shift: Shift, name: str) -> ReportTable:
     """When each row decided what, and why; numbered as in the figure. `name` is the stem of its files."""
     lines = tuple(
         Line(
@@ -53,7 +53,7 @@ def decisions_table(comparison: Comparison, shift: Shift, name: str) -> Table:
     own = shift.name.rpartition("/")[2]
     where = f" at severity {shift.severity}" if shift.severity else f" {own}" if own != comparison.protocol else ""
     heading = f"{of_data(comparison.data)}, {comparison.protocol}{where}: decisions of streams"
-    return Table(name, heading, "Row", columns, lines)
+    return ReportTable(name, heading, "Row", columns, lines)
 
 
 def mark_decisions(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None:

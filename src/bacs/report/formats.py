@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable
 from itertools import groupby
 
-from bacs.report.tables import Column, Table, TableCell
+from bacs.report.tables import Column, ReportTable, TableCell
 
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -33,7 +33,7 @@ _LATEX_SPECIAL = {
 }
 
 
-def markdown(table: Table, *, heading: str = "###") -> str:
+def markdown(table: ReportTable, *, heading: str = "###") -> str:
     """A heading, the table, its notes. Columns of a group carry its name, since Markdown cannot span columns."""
     titles = [(f"{c.group} " if c.group not in ("", "here") else "") + c.heading_with_arrow for c in table.columns]
     rows = [[_escape_markdown(text) for text in (table.stub, *titles)], ["---", *("---:" for _ in titles)]]
@@ -56,7 +56,7 @@ def _escape_markdown(text: str) -> str:
     return "".join(f"\\{letter}" if letter in r"\`*_[]<>|" else letter for letter in flat)
 
 
-def latex(table: Table) -> str:
+def latex(table: ReportTable) -> str:
     r"""A table environment with the rules of booktabs (`\usepackage{booktabs}`), one between blocks; notes below."""
     words = sum(column.words for column in table.columns)
     aligned = "".join(rf"p{{{0.7 / words:.2f}\linewidth}}" if column.words else "r" for column in table.columns)
@@ -108,7 +108,7 @@ def _latex_cell(cell: TableCell) -> str:
     return rf"\textbf{{{text}}}" if cell.best else text
 
 
-def comma_separated(table: Table) -> str:
+def comma_separated(table: ReportTable) -> str:
     """A line of headings, then the lines: numbers in full, no marks; a missing one is empty, an infinite one `inf`."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -119,5 +119,5 @@ def comma_separated(table: Table) -> str:
     return out.getvalue()
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {"md": markdown, "tex": latex, "csv": comma_separated}
+FORMATS: dict[str, Callable[[ReportTable], str]] = {"md": markdown, "tex": latex, "csv": comma_separated}
 """The ending of a table's file -> what makes its text."""

@@ -10,7 +10,7 @@ from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import title
 from bacs.report.names import of_data, quantity
-from bacs.report.tables import EMPTY, Column, Line, Table, TableCell
+from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell
 
 BASELINES = ("bn", "vanilla")
 ENDS = ("mean", "from", "to")
@@ -21,7 +21,7 @@ COUNTED = ("accuracy", "nll")
 """Scores by which the shifts are counted that BACS wins."""
 
 
-class Gain(NamedTuple):
+class Difference(NamedTuple):
     """How a row differs from the baseline of its kind in one score; not a number if one of them is infinite."""
 
     entry: Entry
@@ -54,12 +54,12 @@ def shifts_by_corruption(comparison: Comparison) -> dict[str, list[Shift]]:
     return found
 
 
-def gains(comparison: Comparison, kind: str, name: str) -> list[Gain]:
+def gains(comparison: Comparison, kind: str, name: str) -> list[Difference]:
     """The gain of every row of a kind but the baseline, each corruption counted once."""
     entries, groups = comparison.of_kind(kind), shifts_by_corruption(comparison).values()
     base = [baseline(entries).mean(shifts, name) for shifts in groups]
     return [
-        Gain(entry, *paired_interval([entry.mean(shifts, name) for shifts in groups], base))
+        Difference(entry, *paired_interval([entry.mean(shifts, name) for shifts in groups], base))
         for entry in without_baseline(entries)
     ]
 
@@ -71,7 +71,7 @@ def has_gains(comparison: Comparison) -> bool:
     )
 
 
-def gains_table(comparison: Comparison) -> Table:
+def gains_table(comparison: Comparison) -> ReportTable:
     """The numbers of the figures of gains."""
     by_score = {name: [gain for kind in comparison.kinds for gain in gains(comparison, kind, name)] for name in SCORES}
     lines = tuple(
@@ -90,7 +90,7 @@ def gains_table(comparison: Comparison) -> Table:
     )
     name = baseline(comparison.entries).label
     heading = f"{of_data(comparison.data)}, {comparison.protocol}: each row minus {name}"
-    return Table(f"{stem(comparison)}-gains", heading, "Method", columns, lines, (interval_note(comparison),))
+    return ReportTable(f"{stem(comparison)}-gains", heading, "Method", columns, lines, (interval_note(comparison),))
 
 
 def interval_note(comparison: Comparison) -> str:
@@ -103,7 +103,7 @@ def interval_note(comparison: Comparison) -> str:
     ).replace("%", " %")
 
 
-def differences_table(comparison: Comparison) -> Table | None:
+def differences_table(comparison: Comparison) -> ReportTable | None:
     """BACS minus every other row of its kind, paired by shift: mean ± standard error, and the shifts that BACS wins.
 
     None where there are fewer than two shifts to compare on, or no BACS.
@@ -131,7 +131,7 @@ def differences_table(comparison: Comparison) -> Table | None:
         "share their images and networks: the error says how far the order of rows depends on the choice of shifts, "
         "not what another test set or training seed would give.",
     )
-    return Table(
+    return ReportTable(
         f"{stem(comparison)}-differences",
         f"{title(comparison)}: {references[-1]} minus each other row",
         f"{references[-1]} minus",
@@ -160,7 +160,7 @@ def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[fl
     return mean, mean - reach, mean + reach
 
 
-def _cells(name: str, gain: Gain) -> list[TableCell]:
+def _cells(name: str, gain: Difference) -> list[TableCell]:
     score = SCORES[name]
     values = [score.shown(value) for value in (gain.mean, gain.low, gain.high)]
     if not np.isfinite(values).all():

@@ -15,10 +15,10 @@ from bacs.report.comparison import Comparison, Entry, setting_text, stem
 from bacs.report.names import of_corruption, of_data, quantity
 from bacs.report.paper import PaperTable, paper_notes, paper_table
 from bacs.report.records import images_per_shift
-from bacs.report.tables import EMPTY, Column, Line, Table, TableCell, cells_of
+from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell, cells_of
 
 
-def summary_table(comparison: Comparison) -> Table:
+def summary_table(comparison: Comparison) -> ReportTable:
     """Mean scores over the shifts that all rows have."""
     shifts = comparison.common
     beside = paper_table(comparison)
@@ -35,7 +35,7 @@ def summary_table(comparison: Comparison) -> Table:
     notes = [origin_note(comparison), *coverage_notes(comparison), *precision_note(comparison)]
     if beside:
         notes += paper_notes(comparison, beside)
-    return Table(stem(comparison), title(comparison), "Method", tuple(columns), tuple(lines), tuple(notes))
+    return ReportTable(stem(comparison), title(comparison), "Method", tuple(columns), tuple(lines), tuple(notes))
 
 
 def title(comparison: Comparison) -> str:
@@ -115,7 +115,7 @@ def precision_note(comparison: Comparison) -> list[str]:
     ]
 
 
-def settings_table(comparison: Comparison, name: str) -> Table:
+def settings_table(comparison: Comparison, name: str) -> ReportTable:
     """The settings of each row, as far as its method has a use for them."""
     entries = comparison.combined
     settings = [{"epochs": entry.variant.epochs} | json.loads(entry.variant.settings) for entry in entries]
@@ -126,7 +126,7 @@ def settings_table(comparison: Comparison, name: str) -> Table:
         for entry, each in zip(entries, settings, strict=True)
     )
     title = f"{of_data(comparison.data)}, {comparison.protocol}: settings"
-    return Table(name, title, "Method", tuple(Column(key.replace("_", " ")) for key in names), lines)
+    return ReportTable(name, title, "Method", tuple(Column(key.replace("_", " ")) for key in names), lines)
 
 
 def _paper_cells(table: PaperTable, entry: Entry) -> list[TableCell]:

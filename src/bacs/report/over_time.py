@@ -24,7 +24,7 @@ from bacs.report.figure_style import (
     text_of,
 )
 from bacs.report.names import of_corruption, of_data, quantity, slug
-from bacs.report.tables import Column, Line, Table, cell_of
+from bacs.report.tables import Column, Line, ReportTable, cell_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ def caption(comparison: Comparison, shift: Shift) -> str:
     return f"{text} Thin lines: the next corruption begins, at severity {windows[0].severity or 0:g}."
 
 
-def windows_table(comparison: Comparison, shift: Shift) -> Table:
+def windows_table(comparison: Comparison, shift: Shift) -> ReportTable:
     """The numbers of the figure."""
     entries = comparison.combined
     scores = [scores_over_time(entry, shift) for entry in entries]
@@ -110,7 +110,7 @@ def windows_table(comparison: Comparison, shift: Shift) -> Table:
     level = f" at severity {shift.severity}" if shift.severity else ""
     what = f"{SCORES[SCORE].label} of ensembles over time; {SCORES[SCORE].direction}"
     heading = f"{of_data(comparison.data)}, {comparison.protocol}{level}: {what}"
-    return Table(name_of(comparison, shift), heading, "Images", columns, lines)
+    return ReportTable(name_of(comparison, shift), heading, "Images", columns, lines)
 
 
 def over_time(comparison: Comparison, shift: Shift) -> "Figure":

@@ -12,7 +12,7 @@ from bacs.report.contents import Chapter
 from bacs.report.figure_style import colour
 from bacs.report.names import quantity
 from bacs.report.records import Sweep, images_per_shift
-from bacs.report.tables import Column, Table
+from bacs.report.tables import Column, ReportTable
 
 
 class Section(NamedTuple):
@@ -76,7 +76,7 @@ def header_groups(columns: Sequence[Column]) -> list[tuple[str, int, str | None]
     return groups if any(text for text, _, _ in groups) else []
 
 
-def blocks(table: Table) -> list[list[Any]]:
+def blocks(table: ReportTable) -> list[list[Any]]:
     """The lines of a table by block."""
     return [list(lines) for _, lines in groupby(table.lines, key=lambda line: line.block)]
 

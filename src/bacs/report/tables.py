@@ -47,7 +47,7 @@ class Line(NamedTuple):
     block: str = ""
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """`name` is the stem of its files, `stub` the heading over the labels."""
 
     name: str

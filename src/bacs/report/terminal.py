@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from bacs.report.tables import Column, Table
+from bacs.report.tables import Column, ReportTable
 
 BETWEEN = 3
 """Letters from one column to the next: a rule and its margins."""
@@ -21,7 +21,7 @@ class TerminalTable:
     Labels and headings fold at their spaces; columns that still have no place stand below, behind the labels again.
     """
 
-    table: Table
+    table: ReportTable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | str]:
         for number, part in enumerate(stack(self.table, options.max_width)):
@@ -30,7 +30,7 @@ class TerminalTable:
             yield _rich_table(part)
 
 
-def fit_to_width(table: Table, width: int) -> Table:
+def fit_to_width(table: ReportTable, width: int) -> ReportTable:
     """The table, or where a terminal of this width has no place for it, the table without the paper's figures."""
     if _natural_width(table) <= width:
         return table
@@ -42,7 +42,7 @@ def fit_to_width(table: Table, width: int) -> Table:
     )
 
 
-def stack(table: Table, width: int) -> list[Table]:
+def stack(table: ReportTable, width: int) -> list[ReportTable]:
     """The table whole if it fits into a width, or else parts of as many columns as have place beside folded labels."""
     if _natural_width(table) <= width:
         return [table]
@@ -68,7 +68,7 @@ def _fold(column: Column, width: int) -> Column:
     return column._replace(heading=heading, group=over)
 
 
-def _rich_table(table: Table) -> RichTable:
+def _rich_table(table: ReportTable) -> RichTable:
     """The group of a column stands over its heading, a rule between blocks; labels alone may fold."""
     shown = RichTable(show_edge=False, pad_edge=False)
     shown.add_column(escape(table.stub), vertical="bottom", overflow="fold")
@@ -83,7 +83,7 @@ def _rich_table(table: Table) -> RichTable:
     return shown
 
 
-def _select(table: Table, kept: Sequence[int]) -> Table:
+def _select(table: ReportTable, kept: Sequence[int]) -> ReportTable:
     """The table with some of its columns."""
     return table._replace(
         columns=tuple(table.columns[index] for index in kept),
@@ -91,23 +91,23 @@ def _select(table: Table, kept: Sequence[int]) -> Table:
     )
 
 
-def _labels(table: Table) -> list[str]:
+def _labels(table: ReportTable) -> list[str]:
     return [table.stub, *(line.label for line in table.lines)]
 
 
-def _natural_width(table: Table) -> int:
+def _natural_width(table: ReportTable) -> int:
     """Letters that a table takes where nothing is folded."""
     return max(map(len, _labels(table))) + sum(BETWEEN + width for width in _widths(table))
 
 
-def _widths(table: Table) -> list[int]:
+def _widths(table: ReportTable) -> list[int]:
     """Letters that each column takes, with its headings."""
     headings = [f"{column.group}\n{column.heading_with_arrow}".split("\n") for column in table.columns]
     cells = _widths_of_cells(table)
     return [max(own, *map(len, lines)) for own, lines in zip(cells, headings, strict=True)]
 
 
-def _widths_of_cells(table: Table) -> list[int]:
+def _widths_of_cells(table: ReportTable) -> list[int]:
     return [
         max((len(line.cells[index].text) for line in table.lines), default=1) for index in range(len(table.columns))
     ]

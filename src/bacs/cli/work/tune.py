@@ -13,7 +13,7 @@ from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
 from bacs.report.choice_figures import heat_map
 from bacs.report.comparison import setting_text
-from bacs.report.tables import Column, Line, Table, TableCell
+from bacs.report.tables import Column, Line, ReportTable, TableCell
 from bacs.report.terminal import TerminalTable
 
 
@@ -43,7 +43,7 @@ def show(recipe: TuneRecipe, choice: GridChoice, out: Path, console: Console) ->
         lines.append(Line(setting_text(row), cells))
     say(f"{score.axis}, {score.direction}", console)
     console.print(
-        TerminalTable(Table("", "", heading, tuple(Column(setting_text(each)) for each in columns), tuple(lines)))
+        TerminalTable(ReportTable("", "", heading, tuple(Column(setting_text(each)) for each in columns), tuple(lines)))
     )
     if plane.others:
         say(best_over(plane.others), console)
