@@ -7,6 +7,9 @@ import torch
 
 import bacs
 from bacs.control import candidates, decide, standing, steps
+from bacs.control.looks import Gain
+from bacs.control.signals import ENOUGH
+from bacs.control.watch import Watch
 from blobs import blobs, shifted
 
 RATE = {"learning_rate": 3e-3, "posterior_weight": 1e-6, "objective": "information_maximisation"}
@@ -280,3 +283,33 @@ def test_a_share_of_the_way_is_one(ensemble, parts, share):
     stream = bacs.stream(ensemble, "bacs")
     with pytest.raises(ValueError, match="share must be above 0"):
         stream.reset(*parts, share=share)
+
+
+@pytest.mark.parametrize(("better", "goes_home"), [(0.15, False), (0.25, True)])
+def test_home_is_asked_about_every_batch_of_a_new_world_in_runs_until_its_changes_are_noticed(
+    ensemble, monkeypatch, better, goes_home
+):
+    parts = [blobs(64, batch, (batch % 6, (batch + 2) % 6))[0] for batch in range(32)]
+    stream = bacs.stream(ensemble, "auto")
+    for part in parts[:20]:
+        stream.step(shifted(part))
+    assert stream.adapts
+    watch = stream._watch
+    assert watch.now.few
+    asked = []
+
+    def gain_of_home(self, home, images, rows):
+        asked.append(self.now.images)
+        return Gain(better, 0.1)
+
+    monkeypatch.setattr(Watch, "gain_of_home", gain_of_home)
+    monkeypatch.setattr(Watch, "look_is_due", lambda *arguments, **options: False)
+    for part in parts[20:22]:
+        stream.step(shifted(part))
+    assert asked == []  # in a world that it knows
+    watch.usual.means = []  # as after a surprise
+    for part in parts[22:]:
+        stream.step(shifted(part))
+    assert len(asked) == (1 if goes_home else ENOUGH)  # home need not be asked about itself
+    assert stream.adapts is not goes_home
+    assert ("source statistics" in stream.history[-1].reason) is goes_home

@@ -88,8 +88,10 @@ class GuardedStream(SteeredStream):
             gathered.forget()
             if whole and self._watch.let_go_if_mixed(seen):
                 self.note({"batches": "one by one"}, "classes are mixed in the new world")
-            elif whole and self._watch.now.few:
-                rows = self._return_if_home_is_better(images, rows)
+            elif whole and self._watch.now.few:  # weights must prove themselves anew
+                rows = self._return_if_home_is_better(images, rows, errors=0 if self.adapts else 1)
+        elif whole and self._watch.usual.is_blind:  # another change would go unnoticed
+            rows = self._return_if_home_is_better(images, rows, errors=2)
         gathered.add(images, seen.labels[0])
         if whole:
             self._watch.add_labels(seen)
@@ -120,12 +122,15 @@ class GuardedStream(SteeredStream):
         gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
 
-    def _return_if_home_is_better(self, images: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
-        """The answer by home, if in a new world its members agree better than those who go by the old one."""
+    def _return_if_home_is_better(self, images: list[Tensor], rows: list[Tensor], *, errors: float) -> list[Tensor]:
+        """The answer by home, if in a new world its members agree better than those who go by the old one.
+
+        By more than so many standard errors.
+        """
         if self._choices().is_home or len(rows) == 1:
             return rows
         gain = self._watch.gain_of_home(self._at_home(), images, rows)
-        if gain.better <= (0 if self.adapts else gain.error):  # weights must prove themselves anew
+        if gain.better <= errors * gain.error:
             return rows
         reason = f"members agree better under source statistics in the new world ({gain})"
         if self.adapts:

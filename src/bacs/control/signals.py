@@ -62,6 +62,11 @@ class Usual:
         self.means: list[Tensor] = []
         self.waiting: Tensor | None = None
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether the last batch was among the first of a world, of which none can surprise by itself."""
+        return len(self.means) <= ENOUGH
+
     def gather(self, signals: Float64[Tensor, "signals images"], least: int) -> Tensor | None:
         """The signals, with those that waited; None while they are of fewer than `least` images, and wait."""
         together = signals if self.waiting is None else torch.cat([self.waiting, signals], dim=1)
