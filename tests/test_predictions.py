@@ -26,7 +26,6 @@ from bacs.errors import RunError
 from bacs.parameters import read, write
 from bacs.posteriors import flat, swag_diag, swag_low_rank
 from bacs.predictions import (
-    Predictive,
     abstain,
     abstain_for,
     effective_classes,
@@ -279,7 +278,7 @@ class TestFiles:
 
 def predictions(*rows):
     rows = torch.tensor(rows, dtype=torch.float64)
-    return Predictive(rows, entropy(rows), rows.argmax(dim=1)[None])
+    return average([rows])
 
 
 def sure_of(*classes, width=5):
@@ -317,7 +316,7 @@ class TestSummary:
 
     def test_a_member_that_collapsed_alone_is_named(self, ensemble):
         mixed = torch.tensor([0, 1, 2, 3, 4] * 20)
-        before = sure_of(*mixed.tolist())._replace(labels=torch.stack([mixed] * 3))
+        before = average([sure_of(*mixed.tolist()).probabilities] * 3)
         for fallen, words in (([2], "member 2 collapsed"), ([0, 2], "members 0, 2 collapsed")):
             labels = before.labels.clone()
             labels[fallen] = 3
@@ -342,7 +341,7 @@ class TestSummary:
         def spread(top, classes):
             rows = torch.full((100, 5), (1 - top) / 4, dtype=torch.float64)
             rows[torch.arange(100), torch.arange(100) % classes] = top
-            return Predictive(rows, entropy(rows), rows.argmax(dim=1)[None])
+            return average([rows])
 
         one, sure, unsure = spread(0.95, 1), spread(0.93, 5), spread(0.8, 5)
         assert (

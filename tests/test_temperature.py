@@ -109,7 +109,7 @@ def test_a_reference_makes_confidence_meet_the_estimate(logits):
     known = Reference(images=500, agreement=0.7, vote_agreement=0.8, member_accuracy=0.65, ensemble_accuracy=0.7)
     found = temperature.by_agreement(p, known)
     confidence = (z / found).softmax(dim=-1).mean(dim=0).max(dim=-1).values.mean().item()
-    assert confidence == pytest.approx(estimate(observe(average(p.double())), 400, known).ensemble, abs=1e-3)
+    assert confidence == pytest.approx(estimate(observe(average(p.double())), 400, 3, known).ensemble, abs=1e-3)
 
 
 def test_members_that_always_or_never_agree_give_the_bounds():

@@ -5,7 +5,7 @@ Choices, streams, summaries and reports read them.
 
 The estimate rests on one idea: to networks that were trained apart, the true label looks like the label of one more
 member. So members agree with each other about as often as each is right (Jiang et al. 2022), and a member agrees with
-what the others vote for about as often as that vote is right.
+what the others vote for about as often as that vote is right, which is one member short of the ensemble.
 """
 
 import math
@@ -81,22 +81,21 @@ def per_image(labels: Int64[Tensor, "members batch"]) -> Float[Tensor, "batch"]:
 
 
 def with_votes(predictive: Predictive) -> float | None:
-    """Mean over images and members of [l_i = the vote of the others]; votes that tie are decided by the mean p.
+    """Mean over images and members of [l_i = the vote of the others]; votes that tie go to who is surer.
 
-    That mean has the member itself in it, which makes up for the vote being one member short.
+    Each counts 1 and so much of its confidence that those of all together stay below one vote.
     """
-    labels, rows = predictive.labels, predictive.probabilities
-    if len(labels) < 2:
+    labels, members = predictive.labels, len(predictive.labels)
+    if members < 2:
         return None
-    same = 0
+    weights, same = 1 + predictive.confidences / (members + 1), 0
     for start in range(0, labels.shape[1], ROWS):
-        own, p = labels[:, start : start + ROWS], rows[start : start + ROWS]
-        votes = p / 2  # below one vote, so that it decides ties alone
-        votes.scatter_add_(1, own.T, votes.new_ones(own.T.shape))
-        for label in own:
-            votes.scatter_add_(1, label[:, None], votes.new_full((len(label), 1), -1.0))
+        own, weight = labels[:, start : start + ROWS], weights[:, start : start + ROWS]
+        for place, label in enumerate(own):
+            others = [other for other in range(members) if other != place]
+            votes = weight.new_zeros(len(label), predictive.probabilities.shape[1])
+            votes.scatter_add_(1, own[others].T, weight[others].T)
             same += int((votes.argmax(dim=1) == label).sum())
-            votes.scatter_add_(1, label[:, None], votes.new_ones((len(label), 1)))
     return same / labels.numel()
 
 
@@ -145,24 +144,29 @@ SPREAD = {True: 0.025, False: 0.04}
 """Deviation of estimate minus truth that the number of images does not explain, with a reference or without."""
 
 
-def estimate(figures: Figures, images: int, reference: Reference | None = None) -> Estimate:
-    """How often the members and their ensemble are right, from how often they agree.
+GAIN = 0.24
+"""What all members together would gain over one, as a part of what one gets wrong: k of them gain (1 - 1/k) of it."""
 
-    With a reference, the log-odds of agreement are moved by as much as they were off on source images. Without one,
+
+def estimate(figures: Figures, images: int, members: int, reference: Reference | None = None) -> Estimate:
+    """How often so many members and their ensemble are right, from how often they agree.
+
+    The vote of k - 1 gains 0.24 (1 - a) / (k (k - 1)) by the last one, where a is the agreement of two. With a
+    reference, the log-odds of agreement are moved instead by as much as they were off on source images. Without one,
     nobody is held to be right more often than they themselves expect: members that learnt from the same data agree
     where it is ambiguous too, and that they agree does not make them right.
     """
     if figures.agreement is None or figures.vote_agreement is None:
         raise ValueError("an estimate needs two members or more: one has nobody to agree with")
-    members, ensemble = figures.agreement, figures.vote_agreement
+    single, ensemble = figures.agreement, figures.vote_agreement
     if reference is not None:
-        members = _shift_log_odds(members, reference.agreement, reference.member_accuracy, reference.images)
+        single = _shift_log_odds(single, reference.agreement, reference.member_accuracy, reference.images)
         ensemble = _shift_log_odds(ensemble, reference.vote_agreement, reference.ensemble_accuracy, reference.images)
     else:
-        ensemble = min(ensemble, figures.confidence)
-        members = min(members, ensemble)
+        ensemble = min(ensemble + GAIN * (1 - single) / (members * (members - 1)), figures.confidence)
+        single = min(single, ensemble)
     return Estimate(
-        members, ensemble, *_interval(ensemble, images, SPREAD[reference is not None]), reference is not None
+        single, ensemble, *_interval(ensemble, images, SPREAD[reference is not None]), reference is not None
     )
 
 

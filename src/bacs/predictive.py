@@ -19,6 +19,12 @@ class Predictive(NamedTuple):
     probabilities: Float64[Tensor, "batch classes"]  # 1/k sum_i p(y | x, w_i)
     expected_entropy: Float64[Tensor, "batch"]  # 1/k sum_i H[p(y | x, w_i)]
     labels: Int64[Tensor, "members batch"]  # the class that each member finds most probable
+    confidences: Float64[Tensor, "members batch"]  # how probable each one finds it
+
+    def at(self, places: Tensor | slice) -> "Predictive":
+        """The predictions of some of the images."""
+        by_member = self.labels[:, places], self.confidences[:, places]
+        return Predictive(self.probabilities[places], self.expected_entropy[places], *by_member)
 
 
 class Average:
@@ -28,20 +34,24 @@ class Average:
         self._probabilities: Tensor | None = None
         self._entropies: Tensor | None = None
         self._labels: list[Tensor] = []
+        self._confidences: list[Tensor] = []
 
     def add(self, rows: Float64[Tensor, "batch classes"]) -> None:
         """Takes in the probabilities of one more member."""
         own = entropy(rows)
         self._probabilities = rows.clone() if self._probabilities is None else self._probabilities.add_(rows)
         self._entropies = own if self._entropies is None else self._entropies.add_(own)
-        self._labels.append(rows.argmax(dim=-1))
+        confidences, labels = rows.max(dim=-1)
+        self._labels.append(labels)
+        self._confidences.append(confidences)
 
     def result(self) -> Predictive:
         """The mean of the members so far."""
         if self._probabilities is None or self._entropies is None:
             raise ValueError("members must hold the probabilities of at least one member, got none")
         count = len(self._labels)
-        return Predictive(self._probabilities / count, self._entropies / count, torch.stack(self._labels))
+        by_member = torch.stack(self._labels), torch.stack(self._confidences)
+        return Predictive(self._probabilities / count, self._entropies / count, *by_member)
 
 
 def average(members: Iterable[Float64[Tensor, "batch classes"]]) -> Predictive:
@@ -54,8 +64,8 @@ def average(members: Iterable[Float64[Tensor, "batch classes"]]) -> Predictive:
 
 def join(parts: Sequence[Predictive]) -> Predictive:
     """The predictions of several batches, one after another."""
-    rows, entropies, labels = zip(*parts, strict=True)
-    return Predictive(torch.cat(rows), torch.cat(entropies), torch.cat(labels, dim=1))
+    rows, entropies, labels, confidences = zip(*parts, strict=True)
+    return Predictive(torch.cat(rows), torch.cat(entropies), torch.cat(labels, dim=1), torch.cat(confidences, dim=1))
 
 
 def entropy(probabilities: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch"]:

@@ -53,7 +53,7 @@ def by_agreement(
     if members < 2:
         raise ValueError("temperature 'agreement' needs two members or more: one has nobody to agree with")
     if reference is not None:
-        guess = estimate(observe(average(member_probabilities.double())), images, reference)
+        guess = estimate(observe(average(member_probabilities.double())), images, members, reference)
         return as_confident_as(guess.ensemble, member_probabilities)
     others = _find_lowest(lambda temperature: peer_nll(member_probabilities, temperature))
     return max(1.0, others * (1 + FALL / members) / (1 + FALL / (members - 1)))

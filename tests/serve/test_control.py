@@ -122,7 +122,7 @@ def test_the_figures_are_those_of_the_last_images():
         row = json.loads(running.ask("GET", "/status")[2])["rows"][-1]
     predictive = served_ensemble().predictive(BATCHES[0])
     figures = bacs.agreement.observe(predictive)
-    estimate = bacs.agreement.estimate(figures, 8)
+    estimate = bacs.agreement.estimate(figures, 8, 2)
     expected = {"estimate": estimate.ensemble, "low": estimate.low, "high": estimate.high, "moved": 0.0}
     expected |= {name: getattr(figures, name) for name in ("agreement", "confidence", "effective_classes")}
     np.testing.assert_allclose([row[name] for name in expected], list(expected.values()), atol=1e-6)

@@ -97,5 +97,5 @@ def estimate_and_temperature(result: Ensemble, images: Images, *, batch_size: in
     """The estimated accuracy, and the temperature that makes the ensemble honest, both by its members' agreement."""
     sampled = inputs.sample(images, PROBE, seed=seed)
     rows = replace(result, temperature=1.0).predict_members(sampled, batch_size=batch_size, seed=seed)
-    guess = estimate(observe(average(rows)), rows.shape[1], result.reference)
+    guess = estimate(observe(average(rows)), rows.shape[1], len(rows), result.reference)
     return guess, temperature.by_agreement(rows, result.reference)

@@ -115,8 +115,7 @@ class Spread:
 
     def gather(self, ensemble: Ensemble, parts: Sequence[Predictive]) -> Predictive:
         """The portions' predictions in the order of the images."""
-        joined, back = join(parts), self.order(ensemble).argsort()
-        return Predictive(joined.probabilities[back], joined.expected_entropy[back], joined.labels[:, back])
+        return join(parts).at(self.order(ensemble).argsort())
 
     def predict(self, ensemble: Ensemble, batch_size: int) -> Predictive:
         return self.gather(ensemble, self.run(self.portions(ensemble, batch_size)))

@@ -59,7 +59,7 @@ def estimate_both(ensemble: Ensemble, before: Predictive, after: Predictive) -> 
     """
     if len(ensemble) < 2:
         return None
-    guess = estimate(observe(after), len(after.probabilities), ensemble.reference)
+    guess = estimate(observe(after), len(after.probabilities), len(after.labels), ensemble.reference)
     return Estimates(estimate_others(before, after, calibrated=guess.calibrated), guess)
 
 

@@ -37,7 +37,8 @@ class RecentPredictions:
 
     def estimate(self, figures: Figures, reference: Reference | None) -> Estimate | None:
         """Accuracy without labels; None for one member, which has nobody to agree with."""
-        return None if figures.vote_agreement is None else estimate(figures, self.images, reference)
+        members = len(self._parts[0].labels) if self._parts else 0
+        return None if members < 2 else estimate(figures, self.images, members, reference)
 
     def class_counts(self) -> list[int]:
         """How many of the last images are predicted to be of each class."""

@@ -56,12 +56,6 @@ def predict_frozen(stream: Stream, images: PerMember) -> Predictive:
         return average(threads.map(rows, range(len(ensemble))))
 
 
-def part_of(predictive: Predictive, start: int, count: int) -> Predictive:
-    """The predictions of some images of a batch."""
-    own = slice(start, start + count)
-    return Predictive(predictive.probabilities[own], predictive.expected_entropy[own], predictive.labels[:, own])
-
-
 def why_unfit(stream: Stream, images: PerMember) -> str | None:
     """Why the ensemble as it came cannot answer for these images; None if it can."""
     try:
