@@ -5,6 +5,7 @@ from pathlib import Path
 
 import auto_edges
 import few_classes
+import label_free_temperature
 import model_tables
 import one_network
 import posterior_tables
@@ -128,6 +129,17 @@ def test_the_tables_of_rates_are_what_their_records_hold():
     page = (ROOT / "docs" / "auto.md").read_text()
     found = rates_and_steps.tables()
     assert len(found) == 3
+    for title, table in found.items():
+        assert with_table(page, title, table) == page, title
+
+
+def test_the_tables_of_temperatures_are_what_their_records_hold():
+    page = (ROOT / "docs" / "temperature.md").read_text()
+    found = label_free_temperature.tables()
+    assert {title: len(table) for title, table in found.items()} == {
+        "temperatures, cifar10": 10,
+        "temperatures, four-resnets": 8,
+    }
     for title, table in found.items():
         assert with_table(page, title, table) == page, title
 

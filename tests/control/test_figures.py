@@ -104,6 +104,7 @@ def test_few_images_move_no_weight(ensemble):
 def test_a_part_of_the_way_is_counted_from_home(ensemble):
     away = replace(ensemble, members=[moved(member) for member in ensemble.members])
     quarter = part_of_the_way(ensemble, away, 0.25)
+    assert str(quarter.statistics) == "batch statistics"  # those that were gathered are of other weights
     for member, home in zip(quarter.members, ensemble.members, strict=True):
         for own, theirs in zip(member.model.parameters(), home.model.parameters(), strict=True):
             torch.testing.assert_close(own, theirs + 0.25)  # of a way of 1

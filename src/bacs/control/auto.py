@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from bacs import inputs, methods, temperature
+from bacs.adaptation.statistics import BATCH
 from bacs.agreement import Estimate, estimate, observe
 from bacs.control import probe as probing
 from bacs.control.candidates import ANCHOR
@@ -54,7 +55,7 @@ def adapt_by_choice(
         reasons = *reasons, reason
     elif "on_batch" in given:  # who counts on these passes need not wait for them
         given["on_batch"](round(arguments["epochs"] * inputs.count(images) * len(source)))
-    about: dict[str, Any] = {"method": "auto", "reasons": list(reasons), "batch_weight": result.statistics.batch_weight}
+    about: dict[str, Any] = {"method": "auto", "reasons": list(reasons)}
     about |= {"candidates": [vars(row) for row in choice.candidates]}
     if len(result) > 1 and choice.candidates:
         guess, warmth = estimate_and_temperature(result, images, **how)
@@ -84,13 +85,14 @@ def keep_what_helped(
 
 @torch.no_grad()
 def part_of_the_way(home: Ensemble, adapted: Ensemble, part: float) -> Ensemble:
-    """Weights (1 - part) home + part adapted."""
+    """Weights (1 - part) home + part adapted, under batch statistics: those gathered are of all of the way."""
     members = [copy_member(member, None) for member in adapted.members]
     for member, start in zip(members, home.members, strict=True):
         for own, theirs in zip(member.model.parameters(), start.model.parameters(), strict=True):
             if not torch.equal(own, theirs):  # a constant may be expanded, which cannot be written to
                 own.copy_(torch.lerp(theirs.to(own), own, part))
-    return replace(adapted, members=members)
+    about = dict(adapted.adaptation or {}) | {"statistics": "source"}
+    return replace(adapted, members=members, statistics=BATCH, adaptation=about)
 
 
 def estimate_and_temperature(result: Ensemble, images: Images, *, batch_size: int, seed: int) -> tuple[Estimate, float]:

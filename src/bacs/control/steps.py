@@ -31,8 +31,11 @@ OBJECTIVE = {"objective": "information_maximisation", "objective_temperature": 5
 
 
 def arguments_for(ensemble: Ensemble, steps: int) -> dict[str, Any]:
-    """Of bacs.adapt: the objective, a rate whose way does not depend on the steps, a pull that fits the posterior."""
-    return _arguments(ensemble, WAY / steps)
+    """Of bacs.adapt: the objective, a rate whose way does not depend on the steps, a pull that fits the posterior.
+
+    Predictions go by the statistics of all images: those of one batch are noise around them.
+    """
+    return _arguments(ensemble, WAY / steps) | {"statistics": "accumulated"}
 
 
 def stream_arguments_for(ensemble: Ensemble) -> dict[str, Any]:
