@@ -103,6 +103,9 @@ MUTANTS = [
     ),
     Mutant("temperature.py", "return as_confident_as(guess.ensemble,", "return as_confident_as(guess.members,"),
     Mutant("temperature.py", "images, reference)\n", "images, None)\n"),
+    Mutant("temperature.py", "others * (1 + FALL", "others / (1 + FALL"),
+    Mutant("temperature.py", "own.argmax(dim=-1, keepdim=True)", "others.argmax(dim=-1, keepdim=True)"),
+    Mutant("temperature.py", "return max(1.0, others", "return max(0.0, others"),
     Mutant(
         "temperature.py",
         "if falling(LOWEST) <= 0:\n        return LOWEST",

@@ -9,7 +9,7 @@ import torch
 
 import bacs
 from bacs import temperature
-from bacs.agreement import Reference, observe, of_labels, pairwise
+from bacs.agreement import Reference, estimate, observe, of_labels, pairwise
 from bacs.predictive import average
 from small import small_member
 
@@ -55,26 +55,70 @@ def test_a_confidence_that_no_temperature_gives_ends_at_the_nearest_bound():
     assert temperature.as_confident_as(0.1, even) == temperature.HIGHEST
 
 
-def test_by_agreement_confidence_meets_it(logits):
+@pytest.mark.parametrize("t", [0.5, 1.0, 3.0])
+def test_peer_nll_is_that_of_each_members_labels_under_the_mean_of_the_others(logits, t):
     z, _ = logits
-    found = temperature.by_agreement(z.softmax(dim=-1))
+    total = 0.0
+    for i in range(3):
+        others = (z[[j for j in range(3) if j != i]] / t).softmax(dim=-1).mean(dim=0)
+        total += torch.nn.functional.nll_loss(others.log(), z[i].argmax(dim=-1)).item() / 3
+    assert temperature.peer_nll(z.softmax(dim=-1), t) == pytest.approx(total)
+
+
+def test_what_others_find_nearly_impossible_keeps_its_probability():
+    sure = torch.tensor([[[1 - 1e-30, 1e-30]], [[1e-30, 1 - 1e-30]]], dtype=torch.float64)
+    assert temperature.peer_nll(sure, 1.0) == pytest.approx(30 * math.log(10))
+
+
+def drawn_alike(members, scale):
+    """Logits of members and the true labels: each member sees the same kind of evidence, `scale` times too sure of it.
+
+    The truth is drawn as one more member's label would be, which is what agreement rests on.
+    """
+    generator = torch.Generator().manual_seed(1)
+    shared = 2 * torch.randn(1, 4000, 5, generator=generator, dtype=torch.float64)
+    own = torch.randn(members + 1, 4000, 5, generator=generator, dtype=torch.float64)
+    z = shared + own
+    return scale * z[:-1], z[-1].argmax(dim=-1)
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 8])
+def test_by_agreement_comes_near_the_temperature_of_the_best_nll(members):
+    z, labels = drawn_alike(members, scale=4.0)
+    p = z.softmax(dim=-1)
+    found, best = temperature.by_agreement(p), temperature.fit(p, labels)
+    assert found == pytest.approx(best, rel=0.15)
+    assert best > 2
+
+    def nll(t):
+        return bacs.metrics.nll((z / t).softmax(dim=-1).mean(dim=0), labels)
+
+    assert nll(1.0) - nll(found) > 0.95 * (nll(1.0) - nll(best)) > 0.05
+
+
+def test_by_agreement_is_the_best_of_a_grid_for_the_others_and_falls_with_another_member(logits):
+    p = logits[0].softmax(dim=-1)
+    grid = np.geomspace(1, 20, 400)
+    others = grid[np.argmin([temperature.peer_nll(p, t) for t in grid])]
+    assert temperature.by_agreement(p) == pytest.approx(others * (1 + 0.6 / 3) / (1 + 0.6 / 2), rel=0.01)
+
+
+def test_a_reference_makes_confidence_meet_the_estimate(logits):
+    z, _ = logits
+    p = z.softmax(dim=-1)
+    known = Reference(images=500, agreement=0.7, vote_agreement=0.8, member_accuracy=0.65, ensemble_accuracy=0.7)
+    found = temperature.by_agreement(p, known)
     confidence = (z / found).softmax(dim=-1).mean(dim=0).max(dim=-1).values.mean().item()
-    figures = observe(average(z.softmax(dim=-1).double()))
-    assert confidence == pytest.approx(min(figures.vote_agreement, figures.confidence), abs=1e-3)
-    two = z[:2].softmax(dim=-1)  # whose votes are each other's labels
-    alone = temperature.tempered(two, temperature.by_agreement(two)).mean(dim=0).max(dim=-1).values.mean().item()
-    assert alone == pytest.approx(pairwise(list(two)), abs=1e-3)
-    known = Reference(images=500, agreement=0.7, vote_agreement=0.7, member_accuracy=0.8, ensemble_accuracy=0.85)
-    assert temperature.by_agreement(two, known) < temperature.by_agreement(two)  # it is better than it agrees
+    assert confidence == pytest.approx(estimate(observe(average(p.double())), 400, known).ensemble, abs=1e-3)
 
 
 def test_members_that_always_or_never_agree_give_the_bounds():
     p = torch.tensor([[0.6, 0.4]]).expand(2, 3, 2)
-    assert temperature.by_agreement(p) == pytest.approx(1, abs=1e-3)  # that they agree makes nobody surer
+    assert temperature.by_agreement(p) == 1  # that they agree makes nobody surer
     known = Reference(images=500, agreement=0.9, vote_agreement=0.9, member_accuracy=0.9, ensemble_accuracy=0.9)
     assert temperature.by_agreement(p, known) < 0.1
     apart = torch.stack([torch.tensor([[0.6, 0.4]]), torch.tensor([[0.4, 0.6]])])
-    assert temperature.by_agreement(apart) == temperature.HIGHEST
+    assert temperature.by_agreement(apart) > 0.8 * temperature.HIGHEST
     with pytest.raises(ValueError, match="temperature 'agreement' needs two members or more"):
         temperature.by_agreement(p[:1])
 

@@ -94,7 +94,7 @@ def part_of_the_way(home: Ensemble, adapted: Ensemble, part: float) -> Ensemble:
 
 
 def estimate_and_temperature(result: Ensemble, images: Images, *, batch_size: int, seed: int) -> tuple[Estimate, float]:
-    """The estimated accuracy, and the temperature at which mean confidence equals that of the ensemble."""
+    """The estimated accuracy, and the temperature that makes the ensemble honest, both by its members' agreement."""
     sampled = inputs.sample(images, PROBE, seed=seed)
     rows = replace(result, temperature=1.0).predict_members(sampled, batch_size=batch_size, seed=seed)
     guess = estimate(observe(average(rows)), rows.shape[1], result.reference)

@@ -29,8 +29,8 @@ def calibrate(
 
     Labels belong to images that the members have not learnt from: those they have learnt, they know too well. How often
     members agree and are right there is kept as the ensemble's `reference`, for estimates of accuracy elsewhere.
-    Without labels a seeded draw of the images is enough, and the temperature is the one at which the ensemble is as
-    confident as it is right by its members' agreement (`bacs.agreement.estimate`).
+    Without labels a seeded draw of the images is enough, and members take turns at giving them
+    (`bacs.temperature.by_agreement`).
     """
     if labels is None and len(ensemble) < 2:
         raise ValueError("labels must be given for a single member: it has nobody to agree with")
