@@ -146,7 +146,7 @@ class Watch:
         self.now = standing.pay(self.now, cost)
         home = self.looks.home()
         self.now = standing.count_look(self.now, look.images, clear=is_clear(home))
-        picked = trying.pick(home, mirrored=len(self.source) == 1)
+        picked = trying.pick(home, mirrored=len(self.source) == 1, errors=self.now.errors_of_chance)
         self.update(picked=picked.batch_weight)
         possible = trying.possible_classes(self.source, home[0.0].classes)
         part, counted = self.looks.classes_per_batch(picked.batch_weight, possible)
