@@ -3,7 +3,7 @@
 import pytest
 
 from bacs.control.candidates import Picked
-from bacs.control.decide import Choices, Evidence, decide
+from bacs.control.decide import Choices, Evidence, decide, home_takes_over
 from bacs.control.looks import Gain
 from bacs.control.standing import AGAIN, FIRST, MEMORY, Standing, begin_world, count_classes, count_look, earn
 
@@ -108,3 +108,16 @@ def test_runs_of_classes_are_not_mixed_however_many_are_named():
     reason = "classes arrive in runs"
     assert told(KNOWN, ADAPTING, runs) == [("gather", reason), ("set aside", reason)]
     assert told(KNOWN, HOME, runs) == [("gather", reason)]
+
+
+@pytest.mark.parametrize(
+    ("better", "proven", "goes_home"),
+    [(-0.011, False, False), (-0.009, False, True), (0.019, True, False), (0.021, True, True)],
+)
+def test_who_answered_in_the_old_world_must_agree_better_than_home_in_the_new_one(better, proven, goes_home):
+    assert home_takes_over(Gain(better, 0.01), proven=proven) is goes_home
+
+
+@pytest.mark.parametrize(("few", "settled", "errors"), [(True, AGAIN, 2), (True, FIRST, 1), (False, AGAIN, 1)])
+def test_statistics_must_be_better_by_twice_as_much_while_few_runs_were_seen_of_a_world(few, settled, errors):
+    assert Standing(few=few, settled=settled).errors_of_chance == errors

@@ -54,6 +54,12 @@ def test_a_gain_is_a_difference_of_scores_with_the_standard_error_over_images():
     assert probe.gain(VARIED, VARIED, VARIED) == (0, 0.5 / 4)  # never surer than half an image
 
 
+@pytest.mark.parametrize(("errors", "share"), [(1.7, 0.5), (1.8, 0.0)])
+def test_statistics_are_picked_if_they_are_better_by_so_many_standard_errors(errors, share):
+    """The gain of a half is of sqrt(3) standard errors here."""
+    assert candidates.pick({0.0: SPLIT, 0.5: VARIED}, mirrored=False, errors=errors).batch_weight == share
+
+
 def test_pictures_are_mirrored_left_to_right_in_either_layout():
     pixels = torch.arange(2 * 3 * 5 * 3, dtype=torch.uint8).reshape(2, 3, 5, 3)
     assert torch.equal(probe.mirror(pixels)[0, 1, 0], pixels[0, 1, 4])

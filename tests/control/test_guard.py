@@ -1,6 +1,7 @@
 """A stream that guards itself: it holds still, goes back, sets weights aside and takes them up again, and gathers."""
 
 import copy
+import itertools
 
 import pytest
 import torch
@@ -285,9 +286,12 @@ def test_a_share_of_the_way_is_one(ensemble, parts, share):
         stream.reset(*parts, share=share)
 
 
-@pytest.mark.parametrize(("better", "goes_home"), [(0.15, False), (0.25, True)])
+@pytest.mark.parametrize(
+    ("proven", "better", "goes_home"),
+    [(True, 0.15, False), (True, 0.25, True), (False, -0.15, False), (False, -0.05, True)],
+)
 def test_home_is_asked_about_every_batch_of_a_new_world_in_runs_until_its_changes_are_noticed(
-    ensemble, monkeypatch, better, goes_home
+    ensemble, monkeypatch, proven, better, goes_home
 ):
     parts = [blobs(64, batch, (batch % 6, (batch + 2) % 6))[0] for batch in range(32)]
     stream = bacs.stream(ensemble, "auto")
@@ -304,12 +308,40 @@ def test_home_is_asked_about_every_batch_of_a_new_world_in_runs_until_its_change
 
     monkeypatch.setattr(Watch, "gain_of_home", gain_of_home)
     monkeypatch.setattr(Watch, "look_is_due", lambda *arguments, **options: False)
+    monkeypatch.setattr(Watch, "memory_says_more", False)
     for part in parts[20:22]:
         stream.step(shifted(part))
     assert asked == []  # in a world that it knows
     watch.usual.means = []  # as after a surprise
+    if not proven:
+        watch.looks.all = []
     for part in parts[22:]:
         stream.step(shifted(part))
     assert len(asked) == (1 if goes_home else ENOUGH)  # home need not be asked about itself
     assert stream.adapts is not goes_home
     assert ("source statistics" in stream.history[-1].reason) is goes_home
+
+
+def test_home_is_compared_over_all_batches_of_a_new_world_with_those_who_answer(ensemble):
+    parts = [blobs(64, batch, (batch % 6, (batch + 2) % 6))[0] for batch in range(24)]
+    stream = bacs.stream(ensemble, "auto")
+    for part in parts[:20]:
+        stream.step(shifted(part))
+    watch, home = stream._watch, stream._at_home()
+    watch.short.forget()
+    gained, own, other = [], [], []
+    for part in parts[20:]:
+        images = [shifted(part)] * len(ensemble)
+        rows = watch.gathered.answer(stream._movers, images, stream._threads)
+        gained.append(watch.gain_of_home(home, images, rows))
+        own.append(torch.stack(rows).argmax(dim=2))
+        other.append(ensemble.predict_members(shifted(part)).argmax(dim=2))
+    for count, gain in enumerate(gained, 1):
+        agree = [
+            torch.stack([(a == b).double() for a, b in itertools.combinations(torch.cat(side[:count], dim=1), 2)]).mean(
+                dim=0
+            )
+            for side in (other, own)
+        ]
+        difference = agree[0] - agree[1]
+        assert gain.error == pytest.approx(max(float(difference.std()) / len(difference) ** 0.5, 0.5 / len(difference)))

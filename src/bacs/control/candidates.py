@@ -87,15 +87,15 @@ def candidates_of(found: Mapping[float, Votes]) -> tuple[Candidate, ...]:
     )
 
 
-def pick(found: Mapping[float, Votes], *, mirrored: bool) -> Picked:
-    """The share with the best score; source statistics unless it is better by more than a standard error."""
+def pick(found: Mapping[float, Votes], *, mirrored: bool, errors: float = 1.0) -> Picked:
+    """The share with the best score; source statistics unless it is better by more than so many standard errors."""
     anchor, source = found[anchor_of(found)], found[0.0]
     weight, best = max(found.items(), key=lambda item: probing.score(item[1], anchor))
     better, error = probing.gain(best, anchor, source)
     who = "views of a picture" if mirrored else "members"
     if weight == 0:
         return Picked(0.0, f"source statistics: {who} agree best under them, in {100 * best.agreement:.1f} %")
-    if better <= error:
+    if better <= errors * error:
         return Picked(
             0.0,
             f"source statistics: {who} agree better under {weight:g} of the batch's, but by no more than chance "

@@ -74,6 +74,15 @@ def decide(now: Standing, chosen: Choices, seen: Evidence) -> list[Decision]:
     return decisions
 
 
+def home_takes_over(gain: Gain, *, proven: bool) -> bool:
+    """Whether home answers in a world so new that nothing in it could surprise, by how much better its members agree.
+
+    Who answered in the old world goes by what it was, and goes unless it agrees better than home by a standard error.
+    Whoever was `proven` in the new one goes if home agrees better by two, for the world may have changed again.
+    """
+    return gain.better > (2 if proven else -1) * gain.error
+
+
 def decide_on_weights(now: Standing, chosen: Choices, seen: Evidence) -> Decision | None:
     """Whether adapted weights go on answering, or answer again."""
     gain, best = seen.gain, seen.picked.batch_weight

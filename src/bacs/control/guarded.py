@@ -22,7 +22,7 @@ from torch import Tensor
 from bacs.adaptation.loop import Permit
 from bacs.adaptation.statistics import Statistics
 from bacs.control import probe as probing
-from bacs.control.decide import Decision
+from bacs.control.decide import Decision, home_takes_over
 from bacs.control.gather import SMALL
 from bacs.control.looks import Look
 from bacs.control.plans import BatchPlan, MemoryPlan, plan_batch, plan_memory
@@ -88,10 +88,8 @@ class GuardedStream(SteeredStream):
             gathered.forget()
             if whole and self._watch.let_go_if_mixed(seen):
                 self.note({"batches": "one by one"}, "classes are mixed in the new world")
-            elif whole and self._watch.now.few:  # weights must prove themselves anew
-                rows = self._return_if_home_is_better(images, rows, errors=0 if self.adapts else 1)
-        elif whole and self._watch.usual.is_blind:  # another change would go unnoticed
-            rows = self._return_if_home_is_better(images, rows, errors=2)
+        if whole and self._watch.now.few and self._watch.usual.is_blind:
+            rows = self._return_if_home_is_better(images, rows)
         gathered.add(images, seen.labels[0])
         if whole:
             self._watch.add_labels(seen)
@@ -122,17 +120,14 @@ class GuardedStream(SteeredStream):
         gathered.normalise_as(self._movers, drawn, self._threads)
         return gathered.answer(self._movers, images, self._threads) if changed else rows
 
-    def _return_if_home_is_better(self, images: list[Tensor], rows: list[Tensor], *, errors: float) -> list[Tensor]:
-        """The answer by home, if in a new world its members agree better than those who go by the old one.
-
-        By more than so many standard errors.
-        """
+    def _return_if_home_is_better(self, images: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
+        """The answer by home, if those who answer in a new world do not agree better."""
         if self._choices().is_home or len(rows) == 1:
             return rows
         gain = self._watch.gain_of_home(self._at_home(), images, rows)
-        if gain.better <= errors * gain.error:
+        if not home_takes_over(gain, proven=bool(self._watch.looks.all)):
             return rows
-        reason = f"members agree better under source statistics in the new world ({gain})"
+        reason = f"in the new world members agree under source statistics as well as those who answered ({gain})"
         if self.adapts:
             self._carry_out(Decision("set aside", reason))
         else:

@@ -13,7 +13,7 @@ from bacs.adaptation.statistics import Statistics
 from bacs.control import candidates as trying
 from bacs.control import probe as probing
 from bacs.control.gather import Gathered
-from bacs.control.looks import Look
+from bacs.control.looks import Gain, Look
 from bacs.control.probe import Votes
 from bacs.ensemble import Ensemble
 from bacs.inputs import PerMember
@@ -80,14 +80,13 @@ class ShortQuestions:
     def forget(self) -> None:
         self.all: list[tuple[Votes, ...]] = []
 
-    def ask(self, home: Ensemble, shares: Sequence[float], images: list[Tensor], rows: list[Tensor]) -> bool:
-        """Whether the members of home agree better than those who answered with `rows`, by two standard errors."""
+    def ask(self, home: Ensemble, shares: Sequence[float], images: list[Tensor], rows: list[Tensor]) -> list[Gain]:
+        """How much better the members of home agree, under each share, than those who answered with `rows`."""
         found = [ask_home(home, r, images) for r in shares]
         said = tuple(probing.votes_in(each) for each in (average(rows), *found))
         self.all = [*(each for each in self.all if len(each) == len(said)), said][-QUICK_WINDOW:]
         own, *homes = (probing.join(list(side)) for side in zip(*self.all, strict=True))
-        gains = [probing.gain(other, own, own) for other in homes]
-        return any(better > 2 * error for better, error in gains)
+        return [Gain(*probing.gain(other, own, own)) for other in homes]
 
     def describe(self) -> list[list[float]]:
         return [[seen.confidence for seen in each] for each in self.all]

@@ -47,6 +47,11 @@ class Standing:
         """Whether enough of the present world was looked at."""
         return self.settled >= FIRST
 
+    @property
+    def errors_of_chance(self) -> float:
+        """Standard errors that a look may be wrong by; the first images of a new world are of few runs of classes."""
+        return 2.0 if self.few and not self.knows_world else 1.0
+
 
 def begin_world(now: Standing, *, holds: bool) -> Standing:
     """Too little is known of a new world until AGAIN images were looked at; weights that moved before hold still."""

@@ -9,7 +9,6 @@ from torch import Tensor
 from bacs import models
 from bacs.adaptation.loop import Mover
 from bacs.control import candidates as trying
-from bacs.control import probe as probing
 from bacs.control import standing
 from bacs.control.aside import Aside
 from bacs.control.class_runs import ClassRuns
@@ -17,12 +16,11 @@ from bacs.control.decide import Choices, Evidence
 from bacs.control.gather import SMALL, Gathered
 from bacs.control.looks import Gain, Look, Looks, is_clear
 from bacs.control.probe import Votes
-from bacs.control.questions import ShortQuestions, ask_home
+from bacs.control.questions import ShortQuestions
 from bacs.control.saved import check_saved
 from bacs.control.signals import Usual
 from bacs.control.standing import RESERVE, Standing
 from bacs.ensemble import Ensemble
-from bacs.predictive import average
 
 WINDOW = 512
 """Images whose looks count."""
@@ -81,10 +79,10 @@ class Watch:
             self.update(runs=True)
 
     def gain_of_home(self, home: Ensemble, images: list[Tensor], rows: list[Tensor]) -> Gain:
-        """How much better the members of home agree on a batch than those who answered."""
+        """How much better the members of home agree than those who answer, on the last batches that both were asked."""
         self.now = standing.pay(self.now, len(images[0]))
-        own, other = (probing.votes_in(each) for each in (average(rows), ask_home(home, 0.0, images)))
-        return Gain(*probing.gain(other, own, own))
+        (gain,) = self.short.ask(home, (0.0,), images, rows)
+        return gain
 
     def notice_classes(self, seen: Votes) -> bool:
         """Whether batches have been of mixed classes for a while, and the memory is let go of."""
@@ -134,7 +132,7 @@ class Watch:
         if now.images - now.asked < QUICK or now.credit < cost + RESERVE or len(rows) == 1:
             return False
         self.now = standing.pay(replace(now, asked=now.images), cost)
-        if not self.short.ask(home, shares, images, rows):
+        if not any(gain.better > 2 * gain.error for gain in self.short.ask(home, shares, images, rows)):
             return False
         self.looks.all = []  # of a world that has changed by and by
         self.short.forget()
@@ -148,7 +146,7 @@ class Watch:
         self.now = standing.pay(self.now, cost)
         home = self.looks.home()
         self.now = standing.count_look(self.now, look.images, clear=is_clear(home))
-        picked = trying.pick(home, mirrored=len(self.source) == 1)
+        picked = trying.pick(home, mirrored=len(self.source) == 1, errors=self.now.errors_of_chance)
         self.update(picked=picked.batch_weight)
         possible = trying.possible_classes(self.source, home[0.0].classes)
         part, counted = self.looks.classes_per_batch(picked.batch_weight, possible)
