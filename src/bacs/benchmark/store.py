@@ -193,11 +193,8 @@ def _compare(out: Path, what: str, there: Any, here: Any) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with files.explain_failure(file, "; finished records are intact"):
         files.write(file, text.encode())
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}; finished records are intact") from error
 
 
 def _encode(value: Any) -> Any:

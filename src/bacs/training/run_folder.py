@@ -99,11 +99,8 @@ def open_run(out: Path, recipe: TrainingRecipe) -> None:
 def write_log(out: Path, index: int, log: Log) -> None:
     """Replaces the log of a member, whole or not at all."""
     file = log_file(out, index)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with files.explain_failure(file, "; the last checkpoint is intact"):
         files.write(file, "".join(json.dumps(line) + "\n" for line in log).encode())
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}; the last checkpoint is intact") from error
 
 
 def read_log(out: Path, index: int) -> Log:
