@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from bacs.errors import RecipeError, did_you_mean
-from bacs.schema import mismatch, required_names
+from bacs.schema import check, required_names
 
 MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
 """The key that tells a recipe of one verb from those of the others; every recipe must have its own."""
@@ -73,5 +73,4 @@ def check_keys(where: str, table: dict[str, Any], known: list[str], *, required:
 def check_types(table: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -> None:
     """Raises for a value that has not the type of its key."""
     for name, value in table.items():
-        if (wrong := mismatch(value, kinds[name], f"{prefix}{name}")) is not None:
-            raise RecipeError(wrong)
+        check(value, kinds[name], f"{prefix}{name}", error=RecipeError)

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 from uuid import uuid4
 
-from bacs import checkpoints, files
+from bacs import checkpoints, files, schema
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.record import FORMAT, READABLE, check_record
 from bacs.errors import RunError
 from bacs.files import is_sealed, read_json, seal
 from bacs.methods.catalogue import METHODS
 from bacs.methods.settings import settings_used
-from bacs.schema import Count, mismatch
+from bacs.schema import Count
 
 MANIFEST = "sweep.json"
 SCORED = ("members", "single", "ensemble", "windows", "tempered")
@@ -163,9 +163,7 @@ def read_manifest(out: Path) -> dict[str, Any]:
             raise ValueError(f"this version reads the formats {READABLE}")
         if manifest["format"] >= 2 and not is_sealed(manifest):
             raise ValueError("what it says does not match its checksum")
-        known = {key: value for key, value in manifest.items() if key in SweepManifest.__annotations__}
-        if (wrong := mismatch(known, SweepManifest, "")) is not None:
-            raise ValueError(wrong)
+        schema.check(schema.known_part(manifest, SweepManifest), SweepManifest)
         for key in ("seed", "limit"):
             if key not in manifest["recipe"]:
                 raise ValueError(f"recipe lacks {key!r}")

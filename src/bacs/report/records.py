@@ -10,7 +10,7 @@ from bacs.benchmark.recipe import checked, restore
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
 from bacs.report.names import KINDS
-from bacs.schema import Count, Positive, mismatch
+from bacs.schema import Count, Positive, check, known_part
 
 Record = dict[str, Any]
 SHOWN = 4  # missing cells that are named
@@ -101,9 +101,7 @@ def _checked(folder: Path, record: Record) -> Record:
         if not members or record["images"] < 1:
             raise ValueError("scores need a member and an image")
         for each in record.get("windows", ()):
-            known = {key: value for key, value in each.items() if key in WindowRecord.__annotations__}
-            if (wrong := mismatch(known, WindowRecord, "windows")) is not None:
-                raise ValueError(wrong)
+            check(known_part(each, WindowRecord), WindowRecord, "windows")
             for kind in KINDS:
                 _numbers(each[kind])
         for curve in (record.get("reliability"), record.get("risk_coverage")):

@@ -14,7 +14,7 @@ from bacs.drivers import kept
 from bacs.errors import CheckpointError
 from bacs.files import read_json
 from bacs.methods import Stream
-from bacs.schema import mismatch
+from bacs.schema import check
 
 BESIDE = "serve.json"
 
@@ -44,8 +44,7 @@ class State:
         found = kept.read(self.folder, model=model)
         try:
             beside = read_json(self.folder / BESIDE)
-            if (wrong := mismatch(beside, Beside, "")) is not None:
-                raise ValueError(wrong)
+            check(beside, Beside)
             return found, beside["frozen"]
         except FileNotFoundError:
             return found, False

@@ -20,7 +20,7 @@ import torch
 from bacs import checkpoints, files, posteriors
 from bacs.ensemble import untied
 from bacs.errors import CheckpointError, RunError
-from bacs.schema import Count, mismatch
+from bacs.schema import Count, check, mismatch
 from bacs.training.loop import EpochLog, TrainState
 from bacs.training.recipe import TrainingRecipe, parse
 from bacs.types import Params
@@ -70,8 +70,8 @@ def read_about(out: Path, index: int) -> dict[str, Any]:
     """What a finished member's manifest says of its training: recipe, scores, log; nothing if it came otherwise."""
     place = member_folder(out, index)
     found = checkpoints.read_manifest(place).get("training", {})
-    if found and (wrong := mismatch(found, About, "training")) is not None:
-        raise RunError(f"{place / checkpoints.MANIFEST} is no manifest that can be used: {wrong}")
+    if found:
+        check(found, About, "training", error=RunError, saying=checkpoints.unusable(place))
     return found
 
 
