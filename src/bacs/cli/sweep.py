@@ -11,6 +11,7 @@ import tyro
 from bacs.cli import INCOMPLETE
 from bacs.cli.arguments import Flag, takes
 from bacs.cli.place import HERE, Where
+from bacs.progress import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,7 +122,3 @@ def say_how_to_go_on(out: Path, console: "Console") -> int:
         console,
     )
     return 130
-
-
-def say(text: str, console: "Console") -> None:
-    console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -10,6 +10,7 @@ from bacs.cli import INCOMPLETE
 from bacs.cli.arguments import Flag, takes
 from bacs.cli.place import HERE, Where
 from bacs.errors import unknown_name
+from bacs.progress import say
 
 CRITERIA = ("accuracy", "nll", "brier", "ece")
 
@@ -54,7 +55,7 @@ def tune(
     from bacs.benchmark import store
     from bacs.benchmark import tune as tuning
     from bacs.benchmark.sweep import about, run_cells
-    from bacs.cli.sweep import describe_cells, say, say_how_to_go_on, show_plan
+    from bacs.cli.sweep import describe_cells, say_how_to_go_on, show_plan
     from bacs.cli.work.tune import as_json, draw, show
     from bacs.files import check_folder, write
 
