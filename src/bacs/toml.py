@@ -46,10 +46,25 @@ def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
     return table
 
 
+def read_methods(path: str | Path) -> dict[str, Any]:
+    """The tables `[method.<name>]` of a file that has nothing else, by name."""
+    if not Path(path).exists():
+        raise RecipeError(f"settings {path} is missing")
+    table = read(path)
+    if list(table) != ["method"] or not isinstance(table["method"], dict):
+        raise RecipeError(f"{path}: settings must be tables [method.<name>] and nothing else")
+    return table["method"]
+
+
 def verb_of(table: dict[str, Any]) -> str | None:
     """The verb that a recipe is for, where it can be told."""
     found = {MARKS[key] for key in table.keys() & MARKS.keys()}
     return found.pop() if len(found) == 1 else None
+
+
+def as_tuples(table: dict[str, Any]) -> dict[str, Any]:
+    """A table whose lists are tuples, as a frozen recipe holds them."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
 def check_recipe(table: dict[str, Any], recipe: type) -> None:

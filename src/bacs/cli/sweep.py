@@ -66,17 +66,8 @@ def sweep(
     check_folder("out", out)
     began = time.monotonic()
     try:
-        summary = run_cells(
-            cells,
-            described,
-            run,
-            out,
-            place=where.place(),
-            data_dir=data_dir,
-            download=download,
-            compile=compile,
-            console=console,
-        )
+        how: dict[str, Any] = {"data_dir": data_dir, "download": download, "compile": compile}
+        summary = run_cells(cells, described, run, out, place=where.place(), console=console, **how)
     except KeyboardInterrupt:
         return say_how_to_go_on(out, console)
     if json:

@@ -2,7 +2,7 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -67,18 +67,8 @@ def tune(
         return show_plan(cells, store.check(out, described, cells, varied=varied), json=json)
     check_folder("out", out)
     try:
-        summary = run_cells(
-            cells,
-            described,
-            run,
-            out,
-            varied=varied,
-            place=where.place(),
-            data_dir=data_dir,
-            download=download,
-            compile=compile,
-            console=console,
-        )
+        how: dict[str, Any] = {"data_dir": data_dir, "download": download, "compile": compile, "varied": varied}
+        summary = run_cells(cells, described, run, out, place=where.place(), console=console, **how)
     except KeyboardInterrupt:
         return say_how_to_go_on(out, console)
     say(f"{describe_cells(summary)}: {out}", console)
