@@ -104,7 +104,7 @@ class Recipe:
         self, method: str, own: dict[str, Any] | None = None, *, protocol: str = "offline"
     ) -> dict[str, Any]:
         """The settings that a method uses, as a variant (`own`), its own table or else the recipe has them."""
-        return settle(method, vars(self) | self.method.get(method, {}) | (own or {}), protocol=protocol)
+        return settings_for(method, vars(self) | self.method.get(method, {}) | (own or {}), protocol=protocol)
 
     def epochs_of(self, method: str) -> tuple[int | float, ...]:
         """How many passes adapt, one row of a table each; 0 for a method that does not adapt."""
@@ -125,7 +125,7 @@ def read(path: str | Path, *, settings: str | Path | None = None, limit: int | N
         table["method"] = own | {name: own.get(name, {}) | values for name, values in chosen.items()}
     try:
         recipe = parse(table)
-        return recipe if limit is None else checked(replace(recipe, limit=limit))
+        return recipe if limit is None else check_sweep_recipe(replace(recipe, limit=limit))
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
 
@@ -138,7 +138,7 @@ def parse(table: dict[str, Any]) -> Recipe:
     for key in ("corruptions", "severities", "published"):
         if key in table and "data" not in table:
             raise RecipeError(f"{key} belongs to 'data', not to 'shifts'")
-    recipe = checked(Recipe(**as_tuples(table)))
+    recipe = check_sweep_recipe(Recipe(**as_tuples(table)))
     if "severities" in table and recipe.protocols == ("gradual",):
         raise RecipeError("severities must be left out for protocol 'gradual', which goes through all five")
     if "window" in table and not set(recipe.protocols) & set(STREAMED):
@@ -151,7 +151,7 @@ def restore(values: dict[str, Any]) -> Recipe:
     return Recipe(**as_tuples(values))
 
 
-def checked(recipe: Recipe) -> Recipe:
+def check_sweep_recipe(recipe: Recipe) -> Recipe:
     """The recipe, after its values have been looked at."""
     for key in ("methods", "protocols", "epochs", "shifts" if recipe.data is None else "severities"):
         check_list(key, getattr(recipe, key))
@@ -205,7 +205,7 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
             raise RecipeError(f"severities must be 1..5, got {severity}")
 
 
-def settle(method: str, given: dict[str, Any], *, protocol: str) -> dict[str, Any]:
+def settings_for(method: str, given: dict[str, Any], *, protocol: str) -> dict[str, Any]:
     """The settings that a method uses under a protocol; raises for a value that adaptation would refuse."""
     try:
         settings = settings_used(METHODS[method], given)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bacs.benchmark.cell import Cell, tag_of
-from bacs.benchmark.recipe import check_corrupted, check_list, settle
+from bacs.benchmark.recipe import check_corrupted, check_list, settings_for
 from bacs.corruptions import VALIDATION
 from bacs.drivers.evaluate import PROTOCOLS
 from bacs.errors import RecipeError, RunError, unknown_name
@@ -163,7 +163,7 @@ def cell_at(recipe: TuneRecipe, shift: str, point: dict[str, Any]) -> Cell:
         recipe.method,
         recipe.protocol,
         offline if recipe.protocol == "offline" else 1,
-        settle(recipe.method, vars(recipe) | point, protocol=recipe.protocol),
+        settings_for(recipe.method, vars(recipe) | point, protocol=recipe.protocol),
         recipe.seed,
         recipe.limit,
         tag=tag_of({name: point[name] for name in GRID if name in point}),

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from bacs.benchmark import store
 from bacs.benchmark.plan import plan
-from bacs.benchmark.recipe import checked, restore
+from bacs.benchmark.recipe import check_sweep_recipe, restore
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
 from bacs.report.names import KINDS
@@ -61,7 +61,7 @@ def read(folder: Path) -> Sweep:
     if not (folder / "records").is_dir():
         what = "it has no folder records/" if folder.is_dir() else "there is no such folder"
         raise RunError(f"{folder} is not the folder of a sweep: {what}")
-    records = [_checked(folder, record) for record in store.records(folder)]
+    records = [_check_whole(folder, record) for record in store.records(folder)]
     finished = tuple(record for record in records if record["error"] is None)
     failed = tuple(record for record in records if record["error"] is not None)
     if not finished:
@@ -75,13 +75,13 @@ def _missing(about: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
     """The cells of the recipe that have no record; none where the recipe is not one of this version's sweeps."""
     there = {record["id"] for record in records}
     try:
-        cells = plan(checked(restore(about["recipe"]))) if about["kind"] == "sweep" else []
+        cells = plan(check_sweep_recipe(restore(about["recipe"]))) if about["kind"] == "sweep" else []
         return tuple(str(cell) for cell in cells if cell.id not in there)
     except (RecipeError, KeyError, ValueError, TypeError, AttributeError):
         return ()
 
 
-def _checked(folder: Path, record: Record) -> Record:
+def _check_whole(folder: Path, record: Record) -> Record:
     """The record, if it has what tables are made of."""
     where = f"a record of {folder} ({record['id']})"
     if record["error"] is not None:
