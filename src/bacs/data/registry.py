@@ -40,6 +40,10 @@ class Published:
         return tuple(self.layouts[0].files)
 
 
+def _published(classes: tuple[str, ...], *layouts: Layout) -> Published:
+    return Published(classes, layouts)
+
+
 def _cifar_layouts(
     name: str, files: dict[str, tuple[str, ...]], digest: str, digest_binary: str
 ) -> tuple[Layout, Layout]:
@@ -121,95 +125,85 @@ _STL10_FILES = {
 }
 
 PUBLISHED: dict[str, Published] = {
-    "cifar10": Published(
+    "cifar10": _published(
         classes.CIFAR10,
-        _cifar_layouts(
+        *_cifar_layouts(
             "cifar-10",
             {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)},
             "md5:c58f30108f718f92721af3b95e74349a",
             "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
         ),
     ),
-    "cifar100": Published(
+    "cifar100": _published(
         classes.CIFAR100,
-        _cifar_layouts(
+        *_cifar_layouts(
             "cifar-100",
             {"train": ("train",), "test": ("test",)},
             "md5:eb9058c3a382ffc7106e4002c42a8d85",
             "sha256:58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
         ),
     ),
-    "cifar10.1": Published(
+    "cifar10.1": _published(
         classes.CIFAR10,
-        (
-            _layout(
-                ("cifar10.1", "CIFAR-10.1", "CIFAR-10.1/datasets"),
-                "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/",
-                _CIFAR10_1,
-                _read_npy,
-            ),
+        _layout(
+            ("cifar10.1", "CIFAR-10.1", "CIFAR-10.1/datasets"),
+            "https://github.com/modestyachts/CIFAR-10.1/raw/master/datasets/",
+            _CIFAR10_1,
+            _read_npy,
         ),
     ),
-    "svhn": Published(
+    "svhn": _published(
         classes.DIGITS,
-        (_layout(("svhn", "SVHN"), "http://ufldl.stanford.edu/housenumbers/", _SVHN, lambda paths: svhn.read(*paths)),),
+        _layout(("svhn", "SVHN"), "http://ufldl.stanford.edu/housenumbers/", _SVHN, lambda paths: svhn.read(*paths)),
     ),
-    "mnist": Published(
+    "mnist": _published(
         classes.DIGITS,
-        (
-            _idx_layout(
-                ("mnist", "MNIST/raw", "MNIST"),
-                "https://ossci-datasets.s3.amazonaws.com/mnist/",
-                {
-                    "train": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432"),
-                    "test": ("9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"),
-                },
-            ),
+        _idx_layout(
+            ("mnist", "MNIST/raw", "MNIST"),
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            {
+                "train": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432"),
+                "test": ("9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"),
+            },
         ),
     ),
-    "usps": Published(
+    "usps": _published(
         classes.DIGITS,
-        (
-            _layout(
-                ("usps", "USPS"),
-                "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",
-                _USPS,
-                lambda paths: usps.read(*paths),
-            ),
+        _layout(
+            ("usps", "USPS"),
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/",
+            _USPS,
+            lambda paths: usps.read(*paths),
         ),
     ),
-    "fashion-mnist": Published(
+    "fashion-mnist": _published(
         classes.FASHION,
-        (
-            _idx_layout(
-                ("fashion-mnist", "FashionMNIST/raw", "FashionMNIST"),
-                "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                {
-                    "train": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe"),
-                    "test": ("bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"),
-                },
-            ),
+        _idx_layout(
+            ("fashion-mnist", "FashionMNIST/raw", "FashionMNIST"),
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            {
+                "train": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe"),
+                "test": ("bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"),
+            },
         ),
     ),
-    "stl10": Published(
+    "stl10": _published(
         classes.STL10,
-        (
-            Layout(
-                ("stl10_binary",),
-                _STL10_FILES,
-                lambda paths: stl.read(*paths) if len(paths) == 2 else (stl.read_images(paths[0]), None),
-                dict.fromkeys(_STL10_FILES, (_STL10,)),
-            ),
+        Layout(
+            ("stl10_binary",),
+            _STL10_FILES,
+            lambda paths: stl.read(*paths) if len(paths) == 2 else (stl.read_images(paths[0]), None),
+            dict.fromkeys(_STL10_FILES, (_STL10,)),
         ),
     ),
 }
 
 # Published corrupted copies; their "splits" are the corruptions.
 CORRUPTED: dict[str, Published] = {
-    "cifar10-c": Published(
-        classes.CIFAR10, (_corrupted_layout("CIFAR-10-C", 2535967, "md5:56bf5dcef84df0e2308c6dcbcbbd8499"),)
+    "cifar10-c": _published(
+        classes.CIFAR10, _corrupted_layout("CIFAR-10-C", 2535967, "md5:56bf5dcef84df0e2308c6dcbcbbd8499")
     ),
-    "cifar100-c": Published(
-        classes.CIFAR100, (_corrupted_layout("CIFAR-100-C", 3555552, "md5:11f0ed0f1191edbf9fa23466ae6021d3"),)
+    "cifar100-c": _published(
+        classes.CIFAR100, _corrupted_layout("CIFAR-100-C", 3555552, "md5:11f0ed0f1191edbf9fa23466ae6021d3")
     ),
 }
