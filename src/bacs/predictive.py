@@ -58,6 +58,12 @@ def join(parts: Sequence[Predictive]) -> Predictive:
     return Predictive(torch.cat(rows), torch.cat(entropies), torch.cat(labels, dim=1))
 
 
+def select(predictive: Predictive, images: slice | Int64[Tensor, "images"]) -> Predictive:
+    """The predictions of some of the images."""
+    rows, entropies, labels = predictive
+    return Predictive(rows[images], entropies[images], labels[:, images])
+
+
 def entropy(probabilities: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch"]:
     """H[p] = -sum_y p(y) log p(y) of each row, in nats; a class of probability 0 adds nothing."""
     return torch.special.entr(probabilities).sum(dim=-1)

@@ -25,7 +25,7 @@ from bacs.methods.offline import Offline
 from bacs.methods.prepare import copy_member
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.posteriors.flat import Flat
-from bacs.predictive import Predictive, average, join
+from bacs.predictive import Predictive, average, join, select
 from bacs.threads import OnBatch
 
 PORTION = 256
@@ -115,8 +115,7 @@ class Spread:
 
     def gather(self, ensemble: Ensemble, parts: Sequence[Predictive]) -> Predictive:
         """The portions' predictions in the order of the images."""
-        joined, back = join(parts), self.order(ensemble).argsort()
-        return Predictive(joined.probabilities[back], joined.expected_entropy[back], joined.labels[:, back])
+        return select(join(parts), self.order(ensemble).argsort())
 
     def predict(self, ensemble: Ensemble, batch_size: int) -> Predictive:
         return self.gather(ensemble, self.run(self.portions(ensemble, batch_size)))

@@ -10,7 +10,7 @@ from bacs.ensemble import Ensemble
 from bacs.errors import DivergenceError
 from bacs.inputs import PerMember
 from bacs.methods import Stream
-from bacs.predictive import Predictive, average
+from bacs.predictive import Predictive, average, select
 from bacs.preprocessing import geometry
 from bacs.serve.queue import Views
 from bacs.threads import Threads, can_share
@@ -58,8 +58,7 @@ def predict_frozen(stream: Stream, images: PerMember) -> Predictive:
 
 def part_of(predictive: Predictive, start: int, count: int) -> Predictive:
     """The predictions of some images of a batch."""
-    own = slice(start, start + count)
-    return Predictive(predictive.probabilities[own], predictive.expected_entropy[own], predictive.labels[:, own])
+    return select(predictive, slice(start, start + count))
 
 
 def why_unfit(stream: Stream, images: PerMember) -> str | None:
