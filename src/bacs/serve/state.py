@@ -55,15 +55,10 @@ class State:
         """Keeps the stream as it stands; raises CheckpointError, and then what was kept is intact."""
         if self.folder is None:
             return
+        text, file = json.dumps({"frozen": frozen}) + "\n", self.folder / BESIDE
         try:
             kept.write(self.folder, stream)
-            self._write_beside(frozen)
+            if not file.exists() or file.read_text() != text:
+                files.write(file, text.encode())
         except OSError as error:
             raise CheckpointError(f"could not save to {self.folder}: {error.strerror or error}") from error
-
-    def _write_beside(self, frozen: bool) -> None:
-        assert self.folder is not None
-        text = json.dumps({"frozen": frozen}) + "\n"
-        file = self.folder / BESIDE
-        if not file.exists() or file.read_text() != text:
-            files.write(file, text.encode())
