@@ -49,7 +49,7 @@ def asleep(job, *, seconds: dict[str, float], log: Path):
         note(log, attempt | {"end": time.time()})
         return job.cell.identity() | {"run": job.about_run, "error": None}
 
-    with patch.object(measure, "measured", sleep):
+    with patch.object(measure, "measure", sleep):
         return measure.run_cell(job)
 
 

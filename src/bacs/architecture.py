@@ -55,22 +55,22 @@ def build(architecture: Architecture, source: ModelSource | None) -> nn.Module:
     """
     if source is None:
         if architecture.name in models.MODELS:
-            return _called(partial(models.build, architecture.name), architecture)
+            return _call_factory(partial(models.build, architecture.name), architecture)
         raise CheckpointError(
             f"the checkpoint holds a {architecture.name}, which bacs does not know; if you trust it, pass the class "
             f"or its import path: bacs.load(path, model={architecture.name!r})"
         )
-    factory = imported(source) if isinstance(source, str) else source
+    factory = import_object(source) if isinstance(source, str) else source
     if isinstance(factory, nn.Module):
         raise TypeError("model must build a new model for each member: pass its class or a function, not an instance")
     with torch.random.fork_rng(devices=[]):  # the weights it draws are overwritten: nobody's random numbers change
-        model = _called(factory, architecture)
+        model = _call_factory(factory, architecture)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must build a torch.nn.Module, got {type(model).__name__}")
     return model
 
 
-def _called(factory: Callable[..., nn.Module], architecture: Architecture) -> nn.Module:
+def _call_factory(factory: Callable[..., nn.Module], architecture: Architecture) -> nn.Module:
     try:
         return factory(**architecture.arguments)
     except (TypeError, ValueError) as error:
@@ -80,7 +80,7 @@ def _called(factory: Callable[..., nn.Module], architecture: Architecture) -> nn
         ) from error
 
 
-def imported(path: str) -> Callable[..., nn.Module]:
+def import_object(path: str) -> Callable[..., nn.Module]:
     """The class or function at `package.module:name`."""
     module, colon, name = path.partition(":")
     if not colon:

@@ -21,7 +21,7 @@ import bacs
 from bacs import files
 from bacs.errors import CheckpointError
 from bacs.files import SEAL, is_sealed, read_json, seal
-from bacs.schema import Count, Rule, mismatch
+from bacs.schema import Count, Rule, check, known_part
 from bacs.types import FLOATS
 
 MANIFEST = "bacs.json"
@@ -127,10 +127,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{file} has format {manifest['format']!r}, this version reads {known}; update bacs")
     if manifest["format"] >= 3 and not is_sealed(manifest):
         raise CheckpointError(f"{file} is damaged: what it says does not match its checksum; was it edited?")
-    head = {key: value for key, value in manifest.items() if key in Head.__annotations__}
-    if (wrong := mismatch(head, Head, "")) is not None:
-        raise CheckpointError(f"{file} is no manifest that can be used: {wrong}")
+    check(known_part(manifest, Head), Head, error=CheckpointError, saying=unusable(folder))
     return manifest
+
+
+def unusable(folder: Path) -> str:
+    """What an error says before what is wrong with a folder's manifest."""
+    return f"{folder / MANIFEST} is no manifest that can be used: "
 
 
 def check_no_part(file: Path) -> None:
@@ -143,8 +146,7 @@ def check_fields(folder: Path, manifest: dict[str, Any], schema: type) -> None:
     """Raises unless what a manifest has beside its head, and the kind's own checksum, is as the schema says."""
     sum_of_all = {SEAL} if manifest["format"] >= 3 else set()
     rest = {key: value for key, value in manifest.items() if key not in Head.__annotations__.keys() | sum_of_all}
-    if (wrong := mismatch(rest, schema, "")) is not None:
-        raise CheckpointError(f"{folder / MANIFEST} is no manifest that can be used: {wrong}")
+    check(rest, schema, error=CheckpointError, saying=unusable(folder))
 
 
 def read_tensors(folder: Path, manifest: dict[str, Any]) -> dict[str, dict[str, Tensor]]:

@@ -46,6 +46,16 @@ def stage(file: Path, fill: Callable[[BinaryIO], object], *, durable: bool = Tru
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def explain_failure(file: Path, remark: str = "") -> Iterator[None]:
+    """Makes the file's folder; what the disk says against either becomes a RunError, which ends in the remark."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise RunError(f"could not write {file}: {error.strerror or error}{remark}") from error
+
+
 def is_stray(file: Path) -> bool:
     """Whether a file is what a kill in the middle of writing left behind."""
     return re.fullmatch(r"\..+\.\d+\.tmp", file.name) is not None

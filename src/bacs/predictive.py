@@ -21,11 +21,6 @@ class Predictive(NamedTuple):
     labels: Int64[Tensor, "members batch"]  # the class that each member finds most probable
     confidences: Float64[Tensor, "members batch"]  # how probable each one finds it
 
-    def at(self, places: Tensor | slice) -> "Predictive":
-        """The predictions of some of the images."""
-        by_member = self.labels[:, places], self.confidences[:, places]
-        return Predictive(self.probabilities[places], self.expected_entropy[places], *by_member)
-
 
 class Average:
     """A running mean over members: p(y|x) = 1/k sum_i p(y | x, w_i), never of logits. Members are not kept."""
@@ -66,6 +61,12 @@ def join(parts: Sequence[Predictive]) -> Predictive:
     """The predictions of several batches, one after another."""
     rows, entropies, labels, confidences = zip(*parts, strict=True)
     return Predictive(torch.cat(rows), torch.cat(entropies), torch.cat(labels, dim=1), torch.cat(confidences, dim=1))
+
+
+def select(predictive: Predictive, images: slice | Int64[Tensor, "images"]) -> Predictive:
+    """The predictions of some of the images."""
+    rows, entropies, labels, confidences = predictive
+    return Predictive(rows[images], entropies[images], labels[:, images], confidences[:, images])
 
 
 def entropy(probabilities: Float[Tensor, "*batch classes"]) -> Float[Tensor, "*batch"]:

@@ -60,6 +60,17 @@ def mismatch(value: Any, kind: Any, where: str) -> str | None:
     return next((_say_mismatch(value, kind, where) for _, item, each in inner if mismatch(item, each, where)), None)
 
 
+def check(value: Any, kind: Any, where: str = "", *, error: type[Exception] = ValueError, saying: str = "") -> None:
+    """Raises an error that says what is wrong with a value, behind words of the caller's; nothing if it fits."""
+    if (wrong := mismatch(value, kind, where)) is not None:
+        raise error(f"{saying}{wrong}")
+
+
+def known_part(table: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """What a table has under the keys of its kind, where others may stand beside them that nobody looks up."""
+    return {key: value for key, value in table.items() if key in kind.__annotations__}
+
+
 def fits(value: Any, kind: Any) -> bool:
     """Whether a value without parts is of this kind; a whole number may stand for a float, a truth value for none."""
     if get_origin(kind) is Annotated:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from bacs.errors import RecipeError, did_you_mean
-from bacs.schema import mismatch, required_names
+from bacs.schema import check, required_names
 
 MARKS = {"model": "train", "methods": "sweep", "grid": "tune"}
 """The key that tells a recipe of one verb from those of the others; every recipe must have its own."""
@@ -46,10 +46,25 @@ def read(path: str | Path, verb: str | None = None) -> dict[str, Any]:
     return table
 
 
+def read_methods(path: str | Path) -> dict[str, Any]:
+    """The tables `[method.<name>]` of a file that has nothing else, by name."""
+    if not Path(path).exists():
+        raise RecipeError(f"settings {path} is missing")
+    table = read(path)
+    if list(table) != ["method"] or not isinstance(table["method"], dict):
+        raise RecipeError(f"{path}: settings must be tables [method.<name>] and nothing else")
+    return table["method"]
+
+
 def verb_of(table: dict[str, Any]) -> str | None:
     """The verb that a recipe is for, where it can be told."""
     found = {MARKS[key] for key in table.keys() & MARKS.keys()}
     return found.pop() if len(found) == 1 else None
+
+
+def as_tuples(table: dict[str, Any]) -> dict[str, Any]:
+    """A table whose lists are tuples, as a frozen recipe holds them."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
 def check_recipe(table: dict[str, Any], recipe: type) -> None:
@@ -73,5 +88,4 @@ def check_keys(where: str, table: dict[str, Any], known: list[str], *, required:
 def check_types(table: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -> None:
     """Raises for a value that has not the type of its key."""
     for name, value in table.items():
-        if (wrong := mismatch(value, kinds[name], f"{prefix}{name}")) is not None:
-            raise RecipeError(wrong)
+        check(value, kinds[name], f"{prefix}{name}", error=RecipeError)

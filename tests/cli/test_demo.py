@@ -83,7 +83,7 @@ def test_the_closing_lines_say_what_was_measured():
         record("bacs", 0.71, 0.9),
         record("auto", 0.69, 1.2),
     ]
-    seen, following = demo.closing(comparisons(records)[0], "runs").splitlines()
+    seen, following = demo.outlook(comparisons(records)[0], "runs").splitlines()
     assert "auto reached 69.0 %" in seen
     assert "-1.0 points of accuracy and +0.200 NLL against BN" in seen
     assert "-2.0 points of accuracy and +0.300 NLL against BACS" in seen

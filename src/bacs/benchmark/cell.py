@@ -67,6 +67,11 @@ class Cell:
         """Forward passes over the images of a shift, or of a segment, that each member needs."""
         return METHODS[self.method].cost(self.protocol, self.epochs) * max(1, len(self.sequence))
 
+    @property
+    def stream_settings(self) -> dict[str, Any]:
+        """What a stream is told of the settings; its batches are made here."""
+        return {name: value for name, value in self.settings.items() if name != "batch_size"}
+
     def identity(self) -> dict[str, Any]:
         """The fields of a record that say which cell it is of."""
         _, corruption, severity = parts(self.shift)

@@ -40,8 +40,7 @@ def follow(
     **options: Any,
 ) -> dict[str, Any]:
     """The scores, curves and windows of a record; `shifts` are those of the cell's sequence."""
-    settings = {name: value for name, value in cell.settings.items() if name != "batch_size"}
-    running = stream(ensemble, METHODS[cell.method], seed=cell.seed, **settings, **options)
+    running = stream(ensemble, METHODS[cell.method], seed=cell.seed, **cell.stream_settings, **options)
     batches = stream_batches(shifts, batch_size=cell.settings["batch_size"], order="shuffled", seed=cell.seed)
     windows: list[dict[str, Any]] = []
     members: list[list[Judged]] = []  # by window and member

@@ -75,8 +75,7 @@ def begin_or_resume(
             tally.resume(running)
             return running, tally
     shutil.rmtree(folder, ignore_errors=True)
-    settings = {name: value for name, value in cell.settings.items() if name != "batch_size"}
-    running = stream(ensemble, cell.method, seed=cell.seed, **settings, **options)
+    running = stream(ensemble, cell.method, seed=cell.seed, **cell.stream_settings, **options)
     tally.save(running, {"about": about, "seconds": {}})
     return running, tally
 

@@ -54,22 +54,22 @@ def run_cell(job: CellJob) -> dict[str, Any] | None:
     if store.is_finished(job.out, job.cell):  # by a machine that was lost before it could say so
         return None
     try:
-        record = measured(job)
+        record = measure(job)
     except Exception as error:
-        return failed(job, error)
+        return describe_failure(job, error)
     store.write(job.out, record)
     store.forget_stream(job.out, job.cell)
     return None
 
 
-def failed(job: CellJob, error: BaseException) -> dict[str, Any]:
+def describe_failure(job: CellJob, error: BaseException) -> dict[str, Any]:
     """The record of a cell that could not be finished."""
     text = " ".join(str(error).split())
     trace = "".join(traceback.format_exception(error))
     return _common(job) | {"error": f"{type(error).__name__}: {text}", "traceback": trace}
 
 
-def measured(job: CellJob) -> dict[str, Any]:
+def measure(job: CellJob) -> dict[str, Any]:
     """The record of a cell."""
     cell, clock = job.cell, Clock()
     ensemble = run_checksum.open_unchanged(job.run, job.about_run["sha256"])

@@ -4,7 +4,6 @@ Cells at work say how far they are in small files, so it is the same for cells i
 machines. The bar and the time left count forward passes, not cells: five epochs take longer than none.
 """
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from bacs.benchmark.cell import Cell
-from bacs.training.progress import INTERVAL, Heartbeat, clock_text
+from bacs.progress import Heartbeat, clock_text, look_often, say
 
 
 def progress_file(working: Path, cell: Cell) -> Path:
@@ -58,18 +57,15 @@ class SweepProgress:
         self.left.pop(cell.id, None)
         self.failed += error is not None
         if error is not None:
-            self._print(f"{cell}: {error}")
+            say(f"{cell}: {error}", self.console)
         elif not self.console.is_terminal:
-            self._print(f"{self.text()}  {cell}")
+            say(f"{self.text()}  {cell}", self.console)
 
     def _share(self, cell: Cell) -> float:
         try:
             return float(progress_file(self.working, cell).read_text() or 0)
         except FileNotFoundError:
             return 0.0
-
-    def _print(self, text: str) -> None:
-        self.console.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
 @contextmanager
@@ -79,21 +75,8 @@ def show_progress(working: Path, cells: Sequence[Cell], console: Console) -> Ite
     if not console.is_terminal or not cells:
         yield progress
         return
-    stop = threading.Event()
     columns = (BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f} %  {task.description}"))
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(progress.text(), total=1.0)
-
-        def show() -> None:
-            ending = False
-            while not ending:
-                ending = stop.wait(INTERVAL)
-                bar.update(task, completed=progress.done(), description=progress.text())
-
-        thread = threading.Thread(target=show, daemon=True)
-        thread.start()
-        try:
+        with look_often(lambda: bar.update(task, completed=progress.done(), description=progress.text())):
             yield progress
-        finally:
-            stop.set()
-            thread.join()

@@ -16,7 +16,7 @@ from bacs.data.shifts import CORRUPTIBLE
 from bacs.errors import RecipeError, did_you_mean
 from bacs.methods.catalogue import METHODS, PROTOCOLS
 from bacs.methods.settings import OF_STREAMS, settings_used
-from bacs.toml import check_keys, check_recipe, check_types
+from bacs.toml import as_tuples, check_keys, check_recipe, check_types, read_methods
 from bacs.toml import read as toml_table
 
 CORRUPTIBLE_C = [f"{name}-c" for name in CORRUPTIBLE]
@@ -104,7 +104,7 @@ class Recipe:
         self, method: str, own: dict[str, Any] | None = None, *, protocol: str = "offline"
     ) -> dict[str, Any]:
         """The settings that a method uses, as a variant (`own`), its own table or else the recipe has them."""
-        return settle(method, vars(self) | self.method.get(method, {}) | (own or {}), protocol=protocol)
+        return settings_for(method, vars(self) | self.method.get(method, {}) | (own or {}), protocol=protocol)
 
     def epochs_of(self, method: str) -> tuple[int | float, ...]:
         """How many passes adapt, one row of a table each; 0 for a method that does not adapt."""
@@ -118,19 +118,14 @@ def read(path: str | Path, *, settings: str | Path | None = None, limit: int | N
     """The recipe in a TOML file; `settings` may be another with `[method.<name>]` tables that go before its own."""
     table = toml_table(path, "sweep")
     if settings is not None:
-        if not Path(settings).exists():
-            raise RecipeError(f"settings {settings} is missing")
-        chosen = toml_table(settings)
-        if list(chosen) != ["method"] or not isinstance(chosen["method"], dict):
-            raise RecipeError(f"{settings}: settings must be tables [method.<name>] and nothing else")
-        own = table.get("method", {})
-        for name, values in (("method", own), *chosen["method"].items()):
+        chosen, own = read_methods(settings), table.get("method", {})
+        for name, values in (("method", own), *chosen.items()):
             if not isinstance(values, dict):
                 raise RecipeError(f"{settings}: method.{name} must be a table, got {values!r}")
-        table["method"] = own | {name: own.get(name, {}) | values for name, values in chosen["method"].items()}
+        table["method"] = own | {name: own.get(name, {}) | values for name, values in chosen.items()}
     try:
         recipe = parse(table)
-        return recipe if limit is None else checked(replace(recipe, limit=limit))
+        return recipe if limit is None else check_sweep_recipe(replace(recipe, limit=limit))
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
 
@@ -143,8 +138,7 @@ def parse(table: dict[str, Any]) -> Recipe:
     for key in ("corruptions", "severities", "published"):
         if key in table and "data" not in table:
             raise RecipeError(f"{key} belongs to 'data', not to 'shifts'")
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    recipe = checked(Recipe(**values))
+    recipe = check_sweep_recipe(Recipe(**as_tuples(table)))
     if "severities" in table and recipe.protocols == ("gradual",):
         raise RecipeError("severities must be left out for protocol 'gradual', which goes through all five")
     if "window" in table and not set(recipe.protocols) & set(STREAMED):
@@ -154,11 +148,10 @@ def parse(table: dict[str, Any]) -> Recipe:
 
 def restore(values: dict[str, Any]) -> Recipe:
     """The recipe that `Recipe.as_json` described; what an older version did not have is as it was then."""
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    return Recipe(**fields)
+    return Recipe(**as_tuples(values))
 
 
-def checked(recipe: Recipe) -> Recipe:
+def check_sweep_recipe(recipe: Recipe) -> Recipe:
     """The recipe, after its values have been looked at."""
     for key in ("methods", "protocols", "epochs", "shifts" if recipe.data is None else "severities"):
         check_list(key, getattr(recipe, key))
@@ -212,7 +205,7 @@ def check_corrupted(data: str, corruptions: tuple[str, ...], severities: tuple[i
             raise RecipeError(f"severities must be 1..5, got {severity}")
 
 
-def settle(method: str, given: dict[str, Any], *, protocol: str) -> dict[str, Any]:
+def settings_for(method: str, given: dict[str, Any], *, protocol: str) -> dict[str, Any]:
     """The settings that a method uses under a protocol; raises for a value that adaptation would refuse."""
     try:
         settings = settings_used(METHODS[method], given)

@@ -10,7 +10,7 @@ from bacs.errors import RunError
 from bacs.files import is_sealed
 from bacs.methods.catalogue import METHODS
 from bacs.methods.settings import settings_used
-from bacs.schema import Count, mismatch
+from bacs.schema import Count, check, known_part
 
 FORMAT = 2  # since a record has a checksum of its own
 READABLE = (1, FORMAT)
@@ -68,8 +68,6 @@ def check_record(file: Path, record: Any) -> None:
         raise RunError(f"{file} has format {record['format']}, this version reads {known}; update bacs")
     if record["format"] >= 2 and not is_sealed(record):
         raise ValueError("what it says does not match its checksum")
-    known = {key: value for key, value in record.items() if key in Record.__annotations__}
-    if (wrong := mismatch(known, Record, "")) is not None:
-        raise ValueError(wrong)
+    check(known_part(record, Record), Record)
     if record["method"] in METHODS:
         settings_used(METHODS[record["method"]], record["settings"])

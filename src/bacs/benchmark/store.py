@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 from uuid import uuid4
 
-from bacs import checkpoints, files
+from bacs import checkpoints, files, schema
 from bacs.benchmark.cell import Cell
 from bacs.benchmark.record import FORMAT, READABLE, check_record
 from bacs.errors import RunError
 from bacs.files import is_sealed, read_json, seal
 from bacs.methods.catalogue import METHODS
 from bacs.methods.settings import settings_used
-from bacs.schema import Count, mismatch
+from bacs.schema import Count
 
 MANIFEST = "sweep.json"
 SCORED = ("members", "single", "ensemble", "windows", "tempered")
@@ -78,7 +78,7 @@ def lock_folder(out: Path) -> AbstractContextManager[None]:
 
 def write(out: Path, record: Mapping[str, Any]) -> None:
     """Stores the record of a cell, whole or not at all."""
-    scores = {key: _encode(record[key]) for key in SCORED if key in record}
+    scores = {key: _swap(record[key], math.inf, "inf") for key in SCORED if key in record}
     fields = seal({"format": FORMAT, **record, **scores})
     lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in fields.items()]
     _replace(record_file(out, record["id"]), "{" + ",\n ".join(lines) + "}\n")
@@ -89,7 +89,7 @@ def read(file: Path) -> dict[str, Any]:
     try:
         record = read_json(file)
         check_record(file, record)
-        return record | {key: _decode(record[key]) for key in SCORED if key in record}
+        return record | {key: _swap(record[key], "inf", math.inf) for key in SCORED if key in record}
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise RunError(f"{file} is damaged ({error}); remove it and its cell is made again") from error
 
@@ -163,9 +163,7 @@ def read_manifest(out: Path) -> dict[str, Any]:
             raise ValueError(f"this version reads the formats {READABLE}")
         if manifest["format"] >= 2 and not is_sealed(manifest):
             raise ValueError("what it says does not match its checksum")
-        known = {key: value for key, value in manifest.items() if key in SweepManifest.__annotations__}
-        if (wrong := mismatch(known, SweepManifest, "")) is not None:
-            raise ValueError(wrong)
+        schema.check(schema.known_part(manifest, SweepManifest), SweepManifest)
         for key in ("seed", "limit"):
             if key not in manifest["recipe"]:
                 raise ValueError(f"recipe lacks {key!r}")
@@ -193,25 +191,14 @@ def _compare(out: Path, what: str, there: Any, here: Any) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with files.explain_failure(file, "; finished records are intact"):
         files.write(file, text.encode())
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}; finished records are intact") from error
 
 
-def _encode(value: Any) -> Any:
-    """Infinity, which JSON has not, as the text "inf"."""
+def _swap(value: Any, old: float | str, new: float | str) -> Any:
+    """The scores with one value in place of another: JSON has no infinity, and is given the text "inf"."""
     if isinstance(value, dict):
-        return {key: _encode(each) for key, each in value.items()}
+        return {key: _swap(each, old, new) for key, each in value.items()}
     if isinstance(value, list):
-        return [_encode(each) for each in value]
-    return "inf" if value == math.inf else value
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _decode(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_decode(each) for each in value]
-    return math.inf if value == "inf" else value
+        return [_swap(each, old, new) for each in value]
+    return new if value == old else value

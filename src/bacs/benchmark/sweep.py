@@ -13,7 +13,7 @@ from rich.console import Console
 from bacs import data
 from bacs.benchmark import images, run_checksum, store
 from bacs.benchmark.cell import Cell
-from bacs.benchmark.measure import CellJob, failed, run_cell
+from bacs.benchmark.measure import CellJob, describe_failure, run_cell
 from bacs.benchmark.plan import plan
 from bacs.benchmark.progress import show_progress
 from bacs.benchmark.recipe import Recipe
@@ -74,17 +74,9 @@ def run_cells(
         for cell in cells:
             if cell.id in finished:  # and the sweep was killed before it could tidy up
                 store.forget_stream(out, cell)
+        places = out.absolute(), working.absolute(), run.absolute()
         jobs = [
-            CellJob(
-                cell,
-                out.absolute(),
-                working.absolute(),
-                run.absolute(),
-                dict(about["run"]),
-                root.absolute(),
-                place.device_of(turn),
-                compile,
-            )
+            CellJob(cell, *places, dict(about["run"]), root.absolute(), place.device_of(turn), compile)
             for turn, cell in enumerate(order_cells(todo, place.capacity()) if todo else ())
         ]
         errors = _run(jobs, place, console or Console(stderr=True))
@@ -139,7 +131,7 @@ def _run(jobs: Sequence[CellJob], place: Place, console: Console) -> dict[str, s
         nonlocal ended
         job, failure = jobs[outcome.index], outcome.value
         if outcome.error is not None:  # its process died again and again, or could not store the record
-            failure = failed(job, outcome.error)
+            failure = describe_failure(job, outcome.error)
         if failure is not None:
             store.write(job.out, failure)
             errors[job.cell.id] = failure["error"]

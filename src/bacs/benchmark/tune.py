@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bacs.benchmark.cell import Cell, tag_of
-from bacs.benchmark.recipe import check_corrupted, check_list, settle
+from bacs.benchmark.recipe import check_corrupted, check_list, settings_for
 from bacs.corruptions import VALIDATION
 from bacs.drivers.evaluate import PROTOCOLS
-from bacs.errors import RecipeError, RunError, did_you_mean
+from bacs.errors import RecipeError, RunError, unknown_name
 from bacs.methods.catalogue import METHODS
 from bacs.metrics import SCORES
-from bacs.toml import check_keys, check_recipe, check_types
+from bacs.toml import as_tuples, check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 
 NUMBERS = ("learning_rate", "posterior_weight", "objective_temperature", "temperature", "batch_weight", "momentum")
@@ -102,8 +102,7 @@ def parse(table: dict[str, Any]) -> TuneRecipe:
     for name in table["grid"]:
         if name in table:
             raise RecipeError(f"{name} must stand in the grid or beside it, not both")
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    return check_tune_recipe(TuneRecipe(**values))
+    return check_tune_recipe(TuneRecipe(**as_tuples(table)))
 
 
 def check_tune_recipe(recipe: TuneRecipe) -> TuneRecipe:
@@ -114,7 +113,7 @@ def check_tune_recipe(recipe: TuneRecipe) -> TuneRecipe:
         ("criterion", recipe.criterion, list(SCORES)),
     ):
         if value not in known:
-            raise RecipeError(f"{key} must be one of {', '.join(known)}; got {value!r}{did_you_mean(value, known)}")
+            raise RecipeError(str(unknown_name(key, value, known)))
     check_corrupted(recipe.data, recipe.corruptions, recipe.severities, published=recipe.published)
     for name in recipe.corruptions:
         if name not in VALIDATION:
@@ -164,7 +163,7 @@ def cell_at(recipe: TuneRecipe, shift: str, point: dict[str, Any]) -> Cell:
         recipe.method,
         recipe.protocol,
         offline if recipe.protocol == "offline" else 1,
-        settle(recipe.method, vars(recipe) | point, protocol=recipe.protocol),
+        settings_for(recipe.method, vars(recipe) | point, protocol=recipe.protocol),
         recipe.seed,
         recipe.limit,
         tag=tag_of({name: point[name] for name in GRID if name in point}),

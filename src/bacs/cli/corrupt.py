@@ -71,14 +71,7 @@ def corrupt(
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("corrupted images", total=len(chosen) * len(severities) * len(image_set))
-        written = write_copy(
-            image_set,
-            out,
-            chosen,
-            severities,
-            seed,
-            lambda images: progress.advance(task, images),
-        )
+        written = write_copy(image_set, out, chosen, severities, seed, lambda images: progress.advance(task, images))
     kept = [name for name in chosen if name not in written]
     if json:
         print(json_format.dumps({"out": str(out), "images": len(image_set), "written": written, "kept": kept}))

@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 
 from bacs.cli.arguments import Flag, takes
+from bacs.progress import say
 
 
 def report(
@@ -47,6 +48,6 @@ def report(
     else:
         for sweep, chapters in zip(sweeps, written.chapters, strict=True):
             show(sweep, chapters, console, titled=len(sweeps) > 1)
-    console.print(f"\npage: {written.page}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"tables and figures: {into}", markup=False, highlight=False, soft_wrap=True)
+    say(f"\npage: {written.page}", console)
+    say(f"tables and figures: {into}", console)
     return 0

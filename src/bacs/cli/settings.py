@@ -54,17 +54,10 @@ def settings_of(w: Wishes, method: str) -> tuple[Settings, Wishes]:
 
 
 def _tables(file: Path) -> dict[str, dict[str, Any]]:
-    if not file.exists():
-        raise RecipeError(f"settings {file} is missing")
-    table = toml.read(file)
-    methods = table.get("method")
-    if not isinstance(methods, dict) or set(table) != {"method"} or not all(map(_is_table, methods.values())):
+    methods = toml.read_methods(file)
+    if not all(isinstance(table, dict) for table in methods.values()):
         raise RecipeError(f"{file}: settings must be tables [method.<name>] and nothing else")
     return methods
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def check_wishes(w: Wishes, method: str, settings: Settings) -> None:

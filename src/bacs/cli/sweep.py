@@ -11,6 +11,7 @@ import tyro
 from bacs.cli import INCOMPLETE
 from bacs.cli.arguments import Flag, takes
 from bacs.cli.place import HERE, Where
+from bacs.progress import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,17 +66,8 @@ def sweep(
     check_folder("out", out)
     began = time.monotonic()
     try:
-        summary = run_cells(
-            cells,
-            described,
-            run,
-            out,
-            place=where.place(),
-            data_dir=data_dir,
-            download=download,
-            compile=compile,
-            console=console,
-        )
+        how: dict[str, Any] = {"data_dir": data_dir, "download": download, "compile": compile}
+        summary = run_cells(cells, described, run, out, place=where.place(), console=console, **how)
     except KeyboardInterrupt:
         return say_how_to_go_on(out, console)
     if json:
@@ -121,7 +113,3 @@ def say_how_to_go_on(out: Path, console: "Console") -> int:
         console,
     )
     return 130
-
-
-def say(text: str, console: "Console") -> None:
-    console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -11,6 +11,7 @@ import tyro
 from bacs.cli.arguments import Flag, takes
 from bacs.cli.place import HERE, Where
 from bacs.errors import BacsError
+from bacs.progress import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,12 +70,10 @@ def train(
                 console=console,
             )
     except KeyboardInterrupt:
-        console.print(
+        say(
             f"\nStopped. The same command goes on from the last checkpoint; finished members are in {out}:\n"
             f"  {' '.join(['bacs', *sys.argv[1:]])}",
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
+            console,
         )
         return 130
     if os.environ.get("RANK", "0") == "0":

@@ -2,7 +2,7 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -10,6 +10,7 @@ from bacs.cli import INCOMPLETE
 from bacs.cli.arguments import Flag, takes
 from bacs.cli.place import HERE, Where
 from bacs.errors import unknown_name
+from bacs.progress import say
 
 CRITERIA = ("accuracy", "nll", "brier", "ece")
 
@@ -54,7 +55,7 @@ def tune(
     from bacs.benchmark import store
     from bacs.benchmark import tune as tuning
     from bacs.benchmark.sweep import about, run_cells
-    from bacs.cli.sweep import describe_cells, say, say_how_to_go_on, show_plan
+    from bacs.cli.sweep import describe_cells, say_how_to_go_on, show_plan
     from bacs.cli.work.tune import as_json, draw, show
     from bacs.files import check_folder, write
 
@@ -66,18 +67,8 @@ def tune(
         return show_plan(cells, store.check(out, described, cells, varied=varied), json=json)
     check_folder("out", out)
     try:
-        summary = run_cells(
-            cells,
-            described,
-            run,
-            out,
-            varied=varied,
-            place=where.place(),
-            data_dir=data_dir,
-            download=download,
-            compile=compile,
-            console=console,
-        )
+        how: dict[str, Any] = {"data_dir": data_dir, "download": download, "compile": compile, "varied": varied}
+        summary = run_cells(cells, described, run, out, place=where.place(), console=console, **how)
     except KeyboardInterrupt:
         return say_how_to_go_on(out, console)
     say(f"{describe_cells(summary)}: {out}", console)

@@ -1,6 +1,7 @@
 """Finds the files of a published set below the data folder; unpacks or downloads them where that is wanted."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from bacs.data.download import Remote, fetch, unpack
@@ -41,17 +42,15 @@ def obtain(remotes: "list[Remote] | tuple[Remote, ...]", root: Path) -> None:
 
 
 def _find_complete(published: Published, split: str, root: Path) -> tuple[Layout, list[Path]] | None:
+    return next((found for found in _places(published, split, root) if all(path.exists() for path in found[1])), None)
+
+
+def _places(published: Published, split: str, root: Path) -> Iterator[tuple[Layout, list[Path]]]:
+    """Where the files of a split may lie, and by which layout."""
     for layout in published.layouts:
-        for folder in _folders(layout, root):
-            paths = [_plain_or_gzipped(folder / file) for file in layout.files[split]]
-            if all(path.exists() for path in paths):
-                return layout, paths
-    return None
-
-
-def _folders(layout: Layout, root: Path) -> list[Path]:
-    # The data folder itself comes last: MNIST and Fashion-MNIST have files of the same names.
-    return [*(root / folder for folder in layout.folders), root]
+        # The data folder itself comes last: MNIST and Fashion-MNIST have files of the same names.
+        for folder in (*(root / each for each in layout.folders), root):
+            yield layout, [_plain_or_gzipped(folder / file) for file in layout.files[split]]
 
 
 def _plain_or_gzipped(path: Path) -> Path:
@@ -60,12 +59,10 @@ def _plain_or_gzipped(path: Path) -> Path:
 
 
 def _what_is_missing(name: str, published: Published, split: str, root: Path) -> str:
-    for layout in published.layouts:
-        for folder in _folders(layout, root):
-            paths = [_plain_or_gzipped(folder / file) for file in layout.files[split]]
-            missing = [path for path in paths if not path.exists()]
-            if len(missing) < len(paths):
-                return f"{name}: {missing[0]} is missing, though other files of the {split!r} split are there"
+    for _, paths in _places(published, split, root):
+        missing = [path for path in paths if not path.exists()]
+        if len(missing) < len(paths):
+            return f"{name}: {missing[0]} is missing, though other files of the {split!r} split are there"
     layout = published.layouts[0]
     files = ", ".join(layout.files[split])
     urls = " ".join(remote.url for remote in layout.remotes[split])

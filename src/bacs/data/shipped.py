@@ -6,11 +6,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from bacs.data.classes import FASHION
+from bacs.data.formats.arrays import SPLITS
 from bacs.data.image_set import ImageSet, check_labels
 from bacs.errors import DataError, unknown_name
 
 NAME = "fashion-mnist-part"
-SPLITS = ("train", "test")
 
 
 def load(split: str) -> ImageSet:

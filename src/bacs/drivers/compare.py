@@ -41,16 +41,18 @@ def compare(
     Members adapt side by side, and predictions of the members as they were fill the gaps: five members on two cores
     would else leave one of them idle for a fifth of the time.
     """
-    if find(method)[1].chooses:
-        return _by_choice(ensemble, images, epochs, batch_size, predict_batch_size, seed, on_batch)
-    work = offline.prepare(ensemble, images, method, settings, epochs=epochs, batch_size=batch_size, seed=seed)
-    views = inputs.views_of(images, len(ensemble))
+    steps: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
     how: dict[str, Any] = {"batch_size": predict_batch_size or batch_size, "seed": seed}
-    lockstep = len(work.groups) < len(ensemble)
-    if lockstep or settings.temperature == AGREEMENT:  # which is known only when all have adapted
+    work = None if find(method)[1].chooses else offline.prepare(ensemble, images, method, settings, **steps)
+    # A choice, a lockstep and a temperature by agreement are of all members: none is done before the others.
+    if work is None or len(work.groups) < len(ensemble) or settings.temperature == AGREEMENT:
         before = ensemble.predictive(images, **how, on_batch=on_batch)
-        adapted = work.whole(images, on_batch)
+        if work is None:
+            adapted = adapt_by_choice(ensemble, images, **steps, on_batch=on_batch)
+        else:
+            adapted = work.whole(images, on_batch)
         return BeforeAndAfter(before, adapted.predictive(images, **how, on_batch=on_batch), adapted)
+    views = inputs.views_of(images, len(ensemble))
     homes = [copy_member(member, work.device) for member in work.source.members]
 
     def rows_of(task: tuple[bool, int], on_batch: OnBatch) -> Tensor:
@@ -65,18 +67,3 @@ def compare(
         rows = threads.imap(rows_of, tasks, on_batch=on_batch)
         after = average(islice(rows, len(ensemble)))
         return BeforeAndAfter(average(rows), after, work.result(homes))
-
-
-def _by_choice(
-    ensemble: Ensemble,
-    images: Images,
-    epochs: int | float,
-    batch_size: int,
-    predict_batch_size: int | None,
-    seed: int,
-    on_batch: OnBatch,
-) -> BeforeAndAfter:
-    how: dict[str, Any] = {"batch_size": predict_batch_size or batch_size, "seed": seed, "on_batch": on_batch}
-    before = ensemble.predictive(images, **how)
-    adapted = adapt_by_choice(ensemble, images, epochs=epochs, batch_size=batch_size, seed=seed, on_batch=on_batch)
-    return BeforeAndAfter(before, adapted.predictive(images, **how), adapted)

@@ -11,7 +11,7 @@ from bacs.errors import CheckpointError
 from bacs.methods.online import Stream
 from bacs.posteriors.scale import Scale
 from bacs.preprocessing import Preprocessing
-from bacs.schema import Positive, Rule, Share, mismatch
+from bacs.schema import Positive, Rule, Share, check
 
 
 class MemberEntry(TypedDict):
@@ -57,9 +57,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         known = "ensemble, stream and run"
         raise CheckpointError(f"{folder} holds a {manifest['kind']!r}; this version knows {known}")
     checkpoints.check_fields(folder, manifest, KINDS[manifest["kind"]])
-    for value, kind, where in _parts(manifest):
-        if (wrong := mismatch(value, kind, where)) is not None:
-            raise CheckpointError(f"{folder / checkpoints.MANIFEST} is no manifest that can be used: {wrong}")
+    for part in _parts(manifest):
+        check(*part, error=CheckpointError, saying=checkpoints.unusable(folder))
     return manifest
 
 

@@ -25,7 +25,7 @@ from bacs.methods.offline import Offline
 from bacs.methods.prepare import copy_member
 from bacs.methods.settings import AGREEMENT, NAMES, Settings
 from bacs.posteriors.flat import Flat
-from bacs.predictive import Predictive, average, join
+from bacs.predictive import Predictive, average, join, select
 from bacs.threads import OnBatch
 
 PORTION = 256
@@ -115,7 +115,7 @@ class Spread:
 
     def gather(self, ensemble: Ensemble, parts: Sequence[Predictive]) -> Predictive:
         """The portions' predictions in the order of the images."""
-        return join(parts).at(self.order(ensemble).argsort())
+        return select(join(parts), self.order(ensemble).argsort())
 
     def predict(self, ensemble: Ensemble, batch_size: int) -> Predictive:
         return self.gather(ensemble, self.run(self.portions(ensemble, batch_size)))

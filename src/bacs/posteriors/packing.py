@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bacs.errors import CheckpointError
 from bacs.posteriors.kinds import KINDS, Posterior, kind_of
-from bacs.schema import Count, Positive, mismatch
+from bacs.schema import Count, Positive, check
 from bacs.types import FLOATS, Params
 
 ALLOWED = {"count": Count, "rank": Count, "prior_precision": Positive}
@@ -91,8 +91,7 @@ def _check_numbers(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(value: Any, kind: Any, where: str) -> None:
-    if (wrong := mismatch(value, kind, where)) is not None:
-        raise CheckpointError(f"the posterior cannot be used: {wrong}")
+    check(value, kind, where, error=CheckpointError, saying="the posterior cannot be used: ")
 
 
 def _check_tensors(field: str, given: Params, params: Params, depth: tuple[int, ...]) -> None:

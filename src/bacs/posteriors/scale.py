@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bacs.posteriors.kinds import Posterior, gaussian_of
 from bacs.posteriors.swag_diag import MIN_VARIANCE
-from bacs.schema import Rule, mismatch
+from bacs.schema import Rule, check
 
 USUAL_WEIGHT = 1e-4
 """The paper's beta, and the default posterior_weight."""
@@ -107,8 +107,7 @@ def _weight_for(pull: float, precision: float, learning_rate: float = 1e-3, mome
 
 
 def check_scale(value: Any) -> None:
-    if (wrong := mismatch(value, Scale, "posterior_scale")) is not None:
-        raise ValueError(wrong)
+    check(value, Scale, "posterior_scale")
 
 
 def _state_and_scale(member: Posterior | HasPosterior) -> tuple[Posterior, float]:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bacs import files
 from bacs.errors import RunError
 from bacs.predictions.writers import APPENDERS, Columns
 
@@ -38,15 +39,11 @@ class GrowingTable:
         rows = io.BytesIO()
         APPENDERS[self._path.suffix](rows, columns, header=self.bytes == 0)
         data = memoryview(rows.getvalue())
-        try:
+        with files.explain_failure(self._path, "; the same command goes on"):
             while data:  # a disk that is almost full takes a part before it says so
                 written = self._file.write(data)
                 data = data[written:]
                 self.bytes += written
-        except OSError as error:
-            raise RunError(
-                f"could not write {self._path}: {error.strerror or error}; the same command goes on"
-            ) from error
 
     def sync(self) -> None:
         """Brings all rows to the disk, before a state is saved that counts on them."""

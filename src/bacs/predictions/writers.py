@@ -12,7 +12,6 @@ import numpy as np
 
 from bacs import files
 from bacs.data.formats.parquet import import_pyarrow
-from bacs.errors import RunError
 from bacs.files import check_writable
 
 Columns = dict[str, Any]  # name -> array or sequence; a two-dimensional array has a list in each row
@@ -39,22 +38,13 @@ def stage(path: str | Path, columns: Columns, *, overwrite: bool = False) -> Ite
     So what belongs to it can be written in the block: if that fails, the table is not there either.
     """
     check_table_file(path, overwrite=overwrite)
-    file = Path(path)
+    file, remark = Path(path), "; nothing was left half-written"
     with ExitStack() as staged:
-        with _explain_errors(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
+        with files.explain_failure(file, remark):
             staged.enter_context(files.stage(file, lambda handle: WRITERS[file.suffix](handle, columns)))
         yield
-        with _explain_errors(file):
+        with files.explain_failure(file, remark):
             staged.close()
-
-
-@contextmanager
-def _explain_errors(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}; nothing was left half-written") from error
 
 
 def _write_parquet(handle: BinaryIO, columns: Columns) -> None:

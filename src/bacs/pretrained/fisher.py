@@ -2,7 +2,6 @@
 
 import copy
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +15,9 @@ from bacs.inputs import Images, batches
 from bacs.parameters import read
 from bacs.posteriors import fisher_diag, posterior_scale_for
 from bacs.posteriors.fisher_diag import FisherDiag
-from bacs.pretrained.source_images import as_labels, count_classes
+from bacs.pretrained.source_images import as_known_labels, count_classes
 from bacs.pretrained.squares import EXPECTATIONS, Expectation, squared_gradients
+from bacs.threads import OnBatch
 
 MANY_CLASSES = 20
 """With more classes than this, `sampled` on as many more images tells more than `exact` for the same work."""
@@ -33,7 +33,7 @@ def with_fisher(
     expectation: Expectation | None = None,
     batch_size: int = 64,
     seed: int = 0,
-    on_batch: Callable[[int], None] = lambda count: None,
+    on_batch: OnBatch = lambda count: None,
 ) -> Member:
     """The member with a diagonal Fisher posterior around its weights; its model is shared and stays as it is.
 
@@ -59,7 +59,7 @@ def with_fisher(
     full = replace(member, model=copy.deepcopy(member.model).float()) if member.like.itemsize < 4 else member
     classes = count_classes(full, images)
     chosen = expectation or ("exact" if classes <= MANY_CLASSES else "sampled")
-    targets = None if labels is None else as_labels(labels, len(images), classes)
+    targets = None if labels is None else as_known_labels(labels, len(images), classes)
     generator = torch.Generator().manual_seed(seed)
     state = fisher_diag.init(read(member.model), prior_precision=prior_precision, source_size=source_size)
     for positions, batch in batches(images, batch_size):

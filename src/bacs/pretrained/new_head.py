@@ -1,6 +1,5 @@
 """Several members of one checkpoint by new last layers."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from bacs.methods.prepare import copy_member, working_copy, write_back
 from bacs.parameters import read
 from bacs.posteriors import recentred
 from bacs.pretrained import source_images
+from bacs.threads import OnBatch
 from bacs.training.augment import Augmentation, Identity
 from bacs.training.settings import TrainingObjective, cross_entropy
 
@@ -36,7 +36,7 @@ def with_new_head(
     augment: Augmentation = NO_AUGMENTATION,
     objective: TrainingObjective = cross_entropy,
     seed: int = 0,
-    on_batch: Callable[[int], None] = lambda count: None,
+    on_batch: OnBatch = lambda count: None,
 ) -> Member:
     """The member with a last layer that was drawn anew and trained on source images; all else stays as it is.
 

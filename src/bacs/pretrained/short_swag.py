@@ -12,6 +12,7 @@ from bacs.ensemble import Member
 from bacs.methods.prepare import working_copy
 from bacs.posteriors import posterior_scale_for
 from bacs.pretrained import source_images
+from bacs.threads import OnBatch
 from bacs.training.augment import Augmentation, Identity, take
 from bacs.training.loop import EpochLog, collects, start, train_epoch
 from bacs.training.schedule import Constant
@@ -38,7 +39,7 @@ def short_swag(
     objective: TrainingObjective = cross_entropy,
     posterior: str = "swag_diag",
     seed: int = 0,
-    on_batch: Callable[[int], None] = lambda count: None,
+    on_batch: OnBatch = lambda count: None,
     on_collect: Callable[[EpochLog], None] = lambda log: None,
 ) -> Member:
     """A member at the mean of a short SWAG trajectory that begins at the given one's weights; that stays as it is.

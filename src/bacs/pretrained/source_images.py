@@ -15,6 +15,7 @@ from bacs.inputs import Images, first_batch
 from bacs.layout import arrange
 from bacs.posteriors import Posterior
 from bacs.training.augment import take
+from bacs.training.fit import as_labels
 from bacs.training.mean import at_mean
 
 REFRESH = 4096
@@ -25,7 +26,7 @@ def check_source(member: Member, images: Any, labels: Tensor | np.ndarray) -> tu
     """Images that positions can be taken from, and int64 labels, both tried on the member."""
     images = as_indexable(images)
     Ensemble([member]).check_inputs(images, batch_size=1)
-    return images, as_labels(labels, len(images), count_classes(member, images))
+    return images, as_known_labels(labels, len(images), count_classes(member, images))
 
 
 def as_indexable(images: Any) -> Any:
@@ -44,17 +45,12 @@ def count_classes(member: Member, images: Images) -> int:
         return forward(member.model, member.prepare(first_batch(images))).shape[1]
 
 
-def as_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Tensor:
+def as_known_labels(labels: Tensor | np.ndarray, count: int, classes: int) -> Tensor:
     """Int64 labels, one per image, each of a class that the model has."""
-    targets = torch.as_tensor(labels)
-    if targets.ndim != 1 or targets.is_floating_point() or len(targets) != count:
-        raise ValueError(
-            f"labels must be whole numbers, one per image: {count} images, labels {list(targets.shape)} of "
-            f"{targets.dtype}"
-        )
+    targets = as_labels(labels, count)
     if targets.min() < 0 or targets.max() >= classes:
         raise ValueError(f"labels must be 0..{classes - 1}, got {int(targets.min())}..{int(targets.max())}")
-    return targets.long()
+    return targets
 
 
 def draw_positions(count: int, wanted: int, generator: torch.Generator) -> Tensor:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bacs.report.comparison import Comparison, Entry, stem
-from bacs.report.figure_style import DASHES, INK, MARKERS, add_legend, assign, colour, new_figure, plain, text_of
-from bacs.report.names import of_data
+from bacs.report.figure_style import INK, add_legend, count_repeats, draw_line, new_figure, plain
 from bacs.report.tables import Column, Line, ReportTable, TableCell
 
 if TYPE_CHECKING:
@@ -49,14 +48,15 @@ def reliability_table(comparison: Comparison) -> ReportTable | None:
     curves = reliability_curves(comparison)
     if not curves:
         return None
-    methods = _methods(comparison)
-    columns = [Column(axis, label, methods[label]) for label in curves for axis in ("confidence", "accuracy")]
+    columns = [
+        Column(axis, label, comparison.methods[label]) for label in curves for axis in ("confidence", "accuracy")
+    ]
     bins = len(next(iter(curves.values()))["confidence"])
     lines = tuple(
         Line(str(b + 1), tuple(_cell(c[axis][b]) for c in curves.values() for axis in ("confidence", "accuracy")))
         for b in range(bins)
     )
-    title = f"{of_data(comparison.data)}, {comparison.protocol}: reliability of ensembles"
+    title = f"{comparison.name}: reliability of ensembles"
     note = "Predictions of each shift in bins of equal count, by confidence; then the mean over shifts of each bin."
     return ReportTable(f"{stem(comparison)}-reliability", title, "Bin", tuple(columns), lines, (note,))
 
@@ -66,13 +66,12 @@ def risk_table(comparison: Comparison) -> ReportTable | None:
     curves = risk_curves(comparison)
     if not curves:
         return None
-    methods = _methods(comparison)
-    columns = tuple(Column(label, method=methods[label]) for label in curves)
+    columns = tuple(Column(label, method=comparison.methods[label]) for label in curves)
     lines = tuple(
         Line(f"{coverage:.2f}", tuple(_cell(curve["risk"][index]) for curve in curves.values()))
         for index, coverage in enumerate(COVERAGE)
     )
-    title = f"{of_data(comparison.data)}, {comparison.protocol}: risk at coverage, ensembles; lower is better"
+    title = f"{comparison.name}: risk at coverage, ensembles; lower is better"
     note = "Error among the most confident share of predictions of each shift; then the mean over shifts."
     return ReportTable(f"{stem(comparison)}-risk-coverage", title, "Coverage", columns, lines, (note,))
 
@@ -116,34 +115,18 @@ def _draw_lines(
     *,
     markersize: float,
 ) -> None:
-    """One line per row, coloured by method; further rows of a method are dashed."""
-    seen: dict[str, int] = {}
-    for label, curve in curves.items():
-        method = methods[label]
-        number = seen[method] = seen.get(method, -1) + 1
-        drawn = axes.plot(
-            curve[keys[0]],
-            curve[keys[1]],
-            marker=MARKERS.get(method, "o"),
-            markersize=markersize,
-            linewidth=1.4,
-            linestyle=DASHES[number % len(DASHES)],
-            color=colour(method),
-            label=text_of(label),
-        )
-        assign(drawn, method)
+    """One line per row, with its legend."""
+    others = [None] * len(axes.lines)  # drawn before, of no method
+    of = [methods[label] for label in curves]
+    for (label, curve), method, repeats in zip(curves.items(), of, count_repeats(of), strict=True):
+        x, y = (curve[key] for key in keys)
+        draw_line(axes, x, y, label, method, repeats=repeats, markersize=markersize)
     plain(axes)
-    others = len(axes.lines) - len(curves)  # drawn before, of no method
-    of = [*[None] * others, *(methods[label] for label in curves)]
-    add_legend(axes, of, loc="upper left", fontsize=8.5)
+    add_legend(axes, [*others, *of], loc="upper left", fontsize=8.5)
 
 
 def _records(comparison: Comparison, entry: Entry) -> list[dict]:
     return [entry.records[shift.name] for shift in comparison.common]
-
-
-def _methods(comparison: Comparison) -> dict[str, str]:
-    return {entry.label: entry.method for entry in comparison.entries}
 
 
 def _cell(value: float) -> TableCell:

@@ -22,11 +22,8 @@ LINE = 64
 
 def heat_map(plane: Plane, score: Score, *, heading: str) -> "Figure":
     """Scores as colours and figures, brighter is better; a frame marks the best, grey what failed."""
-    scores, columns, rows = (
-        plane.scores,
-        list(map(setting_text, plane.columns[1])),
-        list(map(setting_text, plane.rows[1])),
-    )
+    scores = plane.scores
+    columns, rows = (list(map(setting_text, values)) for _, values in (plane.columns, plane.rows))
     figure = new_figure(figsize=(max(5.0, 2.2 + len(columns)), 1.8 + 0.6 * len(rows)))
     axes = figure.add_subplot()
     goodness = np.where(np.isfinite(scores), scores if score.higher_is_better else -scores, np.nan)

@@ -16,7 +16,7 @@ from bacs.corruptions import TEST, VALIDATION
 from bacs.errors import RunError
 from bacs.methods.catalogue import METHODS, PROTOCOLS, label_of
 from bacs.methods.settings import OF_STREAMS, settings_used
-from bacs.report.names import KINDS, quantity, slug
+from bacs.report.names import KINDS, of_data, quantity, slug
 from bacs.report.records import Record
 
 CORRUPTIONS = (*TEST, *VALIDATION)
@@ -72,6 +72,16 @@ class Comparison:
     protocol: str
     entries: tuple[Entry, ...]
     shifts: tuple[Shift, ...]
+
+    @property
+    def name(self) -> str:
+        """Data and protocol, as headings say them."""
+        return f"{of_data(self.data)}, {self.protocol}"
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """The method of each row, by its label."""
+        return {entry.label: entry.method for entry in self.entries}
 
     @property
     def common(self) -> tuple[Shift, ...]:

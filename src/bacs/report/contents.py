@@ -10,7 +10,7 @@ from bacs.report import calibration, corruption_tables, gain_figures, gains, ove
 from bacs.report.comparison import Comparison, stem
 from bacs.report.decisions import decisions_table
 from bacs.report.main_table import settings_table, summary_table
-from bacs.report.names import of_data, quantity
+from bacs.report.names import quantity
 from bacs.report.tables import ReportTable
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def chapter(comparison: Comparison) -> Chapter:
         ChapterPart("Settings", (settings_table(comparison, f"{stem(comparison)}-settings"),), folded=True),
     )
     filled = tuple(part for part in parts if part.tables or part.pictures or part.numbers)
-    return Chapter(stem(comparison), f"{of_data(comparison.data)}, {comparison.protocol}", summary, filled)
+    return Chapter(stem(comparison), comparison.name, summary, filled)
 
 
 def _tables_like_the_paper(comparison: Comparison) -> list[ReportTable]:
@@ -186,17 +186,16 @@ def _by_severity(comparison: Comparison) -> ChapterPart:
 
 
 def _calibration(comparison: Comparison) -> ChapterPart:
-    methods = {entry.label: entry.method for entry in comparison.entries}
     pictures = []
     reliability, risk = calibration.reliability_curves(comparison), calibration.risk_curves(comparison)
     over = f", mean over {quantity(len(comparison.common), 'shift')}" if len(comparison.common) > 1 else ""
     if reliability:
         caption = f"Accuracy against confidence in bins of equal count{over}. Below the diagonal: too sure of itself."
-        draw = partial(calibration.reliability_diagram, reliability, methods)
+        draw = partial(calibration.reliability_diagram, reliability, comparison.methods)
         pictures.append(Picture(f"{stem(comparison)}-reliability", caption, draw, wide=False))
     if risk:
         caption = f"Error among the most confident share of predictions{over}. Lower is better."
-        draw = partial(calibration.risk_coverage_plot, risk, methods)
+        draw = partial(calibration.risk_coverage_plot, risk, comparison.methods)
         pictures.append(Picture(f"{stem(comparison)}-risk-coverage", caption, draw, wide=False))
     numbers = (*_tables(calibration.reliability_table(comparison)), *_tables(calibration.risk_table(comparison)))
     return ChapterPart("Calibration and abstention", (), tuple(pictures), numbers)

@@ -7,7 +7,7 @@ import numpy as np
 from bacs.metrics import ALEXNET_ERROR, MCE, SCORES, mce
 from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import coverage_notes
-from bacs.report.names import KINDS, of_corruption, of_data, quantity
+from bacs.report.names import KINDS, of_corruption, quantity
 from bacs.report.paper import paper_table
 from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell, cell_of, cells_of
 
@@ -28,7 +28,6 @@ def corruption_tables(comparison: Comparison) -> list[ReportTable]:
     severities = sorted({shift.severity for shift in comparison.shifts if shift.severity})
     over = f"severity {severities[0]}" if len(severities) == 1 else f"mean over severities {_number_range(severities)}"
     notes = () if len(severities) == 1 else ("A cell is empty until all severities of its corruption are there.",)
-    name_of_all = f"{of_data(comparison.data)}, {comparison.protocol}"
     tables = []
     for kind, spoken in kind_names(comparison):
         entries = comparison.of_kind(kind)
@@ -41,7 +40,7 @@ def corruption_tables(comparison: Comparison) -> list[ReportTable]:
                 lines.append(Line(of_corruption(corruption), tuple(cells_of(score, values))))
             whole = [entry.mean(comparison.common, name) if comparison.common else np.nan for entry in entries]
             lines.append(Line("mean", tuple(cells_of(score, whole)), block="mean"))
-            heading = f"{name_of_all}: {score.label} by corruption, {spoken}, {over}; {score.direction}"
+            heading = f"{comparison.name}: {score.label} by corruption, {spoken}, {over}; {score.direction}"
             remarks = (*notes, *(f"In the last line: {note}" for note in coverage_notes(comparison)))
             stem_ = f"{stem(comparison)}-by-corruption-{kind}-{name}"
             tables.append(ReportTable(stem_, heading, "Corruption", columns, tuple(lines), remarks))
@@ -64,7 +63,7 @@ def severity_table(comparison: Comparison) -> ReportTable | None:
         for index, entry in enumerate(comparison.entries)
     )
     ways = ", ".join(f"{SCORES[name].label}: {SCORES[name].direction}" for name in BY_CORRUPTION)
-    heading = f"{of_data(comparison.data)}, {comparison.protocol}: by severity, mean over corruptions; {ways}"
+    heading = f"{comparison.name}: by severity, mean over corruptions; {ways}"
     notes = [*coverage_notes(comparison), *_uneven_note(comparison)]
     return ReportTable(f"{stem(comparison)}-by-severity", heading, "Method", tuple(columns), lines, tuple(notes))
 
@@ -83,7 +82,7 @@ def spread_tables(comparison: Comparison) -> list[ReportTable]:
                 cells = tuple(cell_of(score, value) for value in spread(values))
                 lines.append(Line(f"{severity}: {entry.label}", cells, entry.method, str(severity)))
         over = f"spread of {score.label} over corruptions; {score.direction}"
-        title = f"{of_data(comparison.data)}, {comparison.protocol}: {over}"
+        title = f"{comparison.name}: {over}"
         stem_ = f"{stem(comparison)}-spread-{name}"
         tables.append(
             ReportTable(stem_, title, "Severity and method", columns, tuple(lines), tuple(_uneven_note(comparison)))
@@ -133,7 +132,7 @@ def mce_table(comparison: Comparison) -> ReportTable | None:
         notes.append(f"paper: Table {beside.number} of Zhou & Levine 2021.")
     return ReportTable(
         f"{stem(comparison)}-mce",
-        f"{of_data(comparison.data)}, {comparison.protocol}: mean corruption error",
+        f"{comparison.name}: mean corruption error",
         "Method",
         tuple(columns),
         lines,

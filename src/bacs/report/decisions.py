@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bacs.report.comparison import Comparison, Entry, Shift, setting_text
 from bacs.report.figure_style import assign, colour
-from bacs.report.names import of_data
 from bacs.report.records import Record
 from bacs.report.tables import Column, Line, ReportTable, TableCell
 
@@ -52,7 +51,7 @@ def decisions_table(comparison: Comparison, shift: Shift, name: str) -> ReportTa
     columns = (Column("after images"), Column("decision", words=True), Column("reason", words=True))
     own = shift.name.rpartition("/")[2]
     where = f" at severity {shift.severity}" if shift.severity else f" {own}" if own != comparison.protocol else ""
-    heading = f"{of_data(comparison.data)}, {comparison.protocol}{where}: decisions of streams"
+    heading = f"{comparison.name}{where}: decisions of streams"
     return ReportTable(name, heading, "Row", columns, lines)
 
 

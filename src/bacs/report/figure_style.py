@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
 
 COLOURS = {
     "vanilla": "#7f7f7f",
@@ -58,13 +57,26 @@ def assign(artists: Iterable["Artist"], method: str) -> None:
         artist.set_gid(f"{OF_METHOD}{method}")
 
 
+def count_repeats(keys: Sequence[Any]) -> list[int]:
+    """How many of those before it are like each: further rows of a method look different.
+
+    >>> count_repeats(["bn", "bacs", "bn", "bn"])
+    [0, 0, 1, 2]
+    """
+    return [list(keys[:place]).count(key) for place, key in enumerate(keys)]
+
+
+def draw_line(
+    axes: "Axes", x: Sequence[float], y: Sequence[float], label: str, method: str, *, repeats: int, markersize: float
+) -> None:
+    """The line of a row, coloured by its method; those of further rows of a method are dashed."""
+    look = {"marker": MARKERS.get(method, "o"), "markersize": markersize, "linestyle": DASHES[repeats % len(DASHES)]}
+    assign(axes.plot(x, y, linewidth=1.4, color=colour(method), label=text_of(label), **look), method)
+
+
 def add_legend(holder: "Axes | Figure", methods: Sequence[str | None], **options: Any) -> None:
-    """A legend without a frame, whose entries are of these methods."""
-    assign_legend(holder.legend(frameon=False, labelcolor=INK, **options), methods)
-
-
-def assign_legend(legend: "Legend", methods: Sequence[str | None]) -> None:
-    """Says of each entry of a legend which method it is of, None if of no one."""
+    """A legend without a frame, whose entries are of these methods, None for what is of no one."""
+    legend = holder.legend(frameon=False, labelcolor=INK, **options)
     for handle, text, method in zip(legend.legend_handles, legend.get_texts(), methods, strict=True):
         if handle is not None and method is not None:
             assign((handle, text), method)

@@ -68,11 +68,9 @@ def corruption_plot(comparison: Comparison, kind: str, name: str) -> "Figure":
     axes = figure.add_subplot()
     _prepare(axes, comparison, score, _scale(entries, differences))
     methods = [entry.method for entry in entries]
-    for index, entry in enumerate(entries):
+    for index, (entry, repeats) in enumerate(zip(entries, style.count_repeats(methods), strict=True)):
         places = np.arange(len(groups)) + 0.7 * ((index + 0.5) / len(entries) - 0.5)
-        # further rows of a method are smaller, as in the other figures
-        size = SIZE * 0.65 ** methods[:index].count(entry.method)
-        look = style.mark(entry.method, entry.kind, size=size, edge=EDGE)
+        look = style.mark(entry.method, entry.kind, size=SIZE * 0.65**repeats, edge=EDGE)
         _draw_points(axes, entry, np.array(differences[entry.label]), places, look)
     axes.set_yticks(range(len(groups)), [style.text_of(of_corruption(group)) for group in groups])
     axes.set_ylim(len(groups) - 0.5, -0.5)

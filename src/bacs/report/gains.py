@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.main_table import title
-from bacs.report.names import of_data, quantity
+from bacs.report.names import quantity
 from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell
 
 BASELINES = ("bn", "vanilla")
@@ -89,7 +89,7 @@ def gains_table(comparison: Comparison) -> ReportTable:
         for end in ENDS
     )
     name = baseline(comparison.entries).label
-    heading = f"{of_data(comparison.data)}, {comparison.protocol}: each row minus {name}"
+    heading = f"{comparison.name}: each row minus {name}"
     return ReportTable(f"{stem(comparison)}-gains", heading, "Method", columns, lines, (interval_note(comparison),))
 
 

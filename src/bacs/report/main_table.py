@@ -12,7 +12,7 @@ from bacs.benchmark.cell import parts
 from bacs.methods.settings import OF_STREAMS
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, setting_text, stem
-from bacs.report.names import of_corruption, of_data, quantity
+from bacs.report.names import of_corruption, quantity
 from bacs.report.paper import PaperTable, paper_notes, paper_table
 from bacs.report.records import images_per_shift
 from bacs.report.tables import EMPTY, Column, Line, ReportTable, TableCell, cells_of
@@ -40,7 +40,7 @@ def summary_table(comparison: Comparison) -> ReportTable:
 
 def title(comparison: Comparison) -> str:
     """Data, protocol, and what the means are over."""
-    name = f"{of_data(comparison.data)}, {comparison.protocol}"
+    name = comparison.name
     if comparison.sequence:
         return f"{name}, {_stream_words(comparison)}"
     corrupted = [shift for shift in comparison.common if shift.corruption]
@@ -125,7 +125,7 @@ def settings_table(comparison: Comparison, name: str) -> ReportTable:
         Line(entry.label, tuple(_setting(each[key]) if key in each else EMPTY for key in names), entry.method)
         for entry, each in zip(entries, settings, strict=True)
     )
-    title = f"{of_data(comparison.data)}, {comparison.protocol}: settings"
+    title = f"{comparison.name}: settings"
     return ReportTable(name, title, "Method", tuple(Column(key.replace("_", " ")) for key in names), lines)
 
 

@@ -11,19 +11,8 @@ from bacs.benchmark.cell import parts
 from bacs.metrics import SCORES
 from bacs.report.comparison import Comparison, Entry, Shift, stem
 from bacs.report.decisions import decisions, mark_decisions
-from bacs.report.figure_style import (
-    DASHES,
-    INK,
-    MARKERS,
-    assign,
-    assign_legend,
-    colour,
-    legend_columns,
-    new_figure,
-    plain,
-    text_of,
-)
-from bacs.report.names import of_corruption, of_data, quantity, slug
+from bacs.report.figure_style import INK, add_legend, count_repeats, draw_line, legend_columns, new_figure, plain
+from bacs.report.names import of_corruption, quantity, slug
 from bacs.report.tables import Column, Line, ReportTable, cell_of
 
 if TYPE_CHECKING:
@@ -109,7 +98,7 @@ def windows_table(comparison: Comparison, shift: Shift) -> ReportTable:
     columns = tuple(Column(entry.label, method=entry.method) for entry in entries)
     level = f" at severity {shift.severity}" if shift.severity else ""
     what = f"{SCORES[SCORE].label} of ensembles over time; {SCORES[SCORE].direction}"
-    heading = f"{of_data(comparison.data)}, {comparison.protocol}{level}: {what}"
+    heading = f"{comparison.name}{level}: {what}"
     return ReportTable(name_of(comparison, shift), heading, "Images", columns, lines)
 
 
@@ -138,33 +127,17 @@ def over_time(comparison: Comparison, shift: Shift) -> "Figure":
     last.set_xlim(0, windows[-1].first + windows[-1].images)
     last.set_xlabel("images seen")
     last.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    legend = figure.legend(
-        loc="outside lower center",
-        ncols=legend_columns(len(entries), most=5),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-    )
-    assign_legend(legend, [entry.method for entry in entries])
+    methods = [entry.method for entry in entries]
+    add_legend(figure, methods, loc="outside lower center", ncols=legend_columns(len(entries), most=5), fontsize=9)
     return figure
 
 
 def _draw_lines(axes: "Axes", entries: Sequence[Entry], shift: Shift) -> None:
-    drawn: list[str] = []
-    for entry in entries:
+    for entry, repeats in zip(entries, count_repeats([entry.method for entry in entries]), strict=True):
         scores = scores_over_time(entry, shift)
-        line = axes.plot(
-            [window.middle for window in scores],
-            [SCORES[SCORE].shown(score) for score in scores.values()],
-            color=colour(entry.method),
-            linestyle=DASHES[drawn.count(entry.method) % len(DASHES)],
-            linewidth=1.4,
-            marker=MARKERS.get(entry.method, "o"),
-            markersize=3.5 if len(scores) <= MARKED else 0,
-            label=text_of(entry.label),
-        )
-        assign(line, entry.method)
-        drawn.append(entry.method)
+        places, values = [window.middle for window in scores], [SCORES[SCORE].shown(score) for score in scores.values()]
+        look = {"repeats": repeats, "markersize": 3.5 if len(scores) <= MARKED else 0}
+        draw_line(axes, places, values, entry.label, entry.method, **look)
 
 
 def _mark_begin(panels: Sequence["Axes"], first: int, corruption: str, *, crowded: bool) -> None:

@@ -6,17 +6,14 @@ from typing import Any, TypedDict
 
 from bacs.benchmark import store
 from bacs.benchmark.plan import plan
-from bacs.benchmark.recipe import checked, restore
+from bacs.benchmark.recipe import check_sweep_recipe, restore
 from bacs.errors import RecipeError, RunError
 from bacs.metrics import SCORES
 from bacs.report.names import KINDS
-from bacs.schema import Count, Positive, mismatch
+from bacs.schema import Count, Positive, check, known_part
 
 Record = dict[str, Any]
 SHOWN = 4  # missing cells that are named
-
-
-IDENTITY = {"shift": str, "data": str, "method": str, "protocol": str, "epochs": (int, float), "settings": dict}
 
 
 class WindowRecord(TypedDict):
@@ -64,9 +61,9 @@ def read(folder: Path) -> Sweep:
     if not (folder / "records").is_dir():
         what = "it has no folder records/" if folder.is_dir() else "there is no such folder"
         raise RunError(f"{folder} is not the folder of a sweep: {what}")
-    records = [_checked(folder, record) for record in store.records(folder)]
-    finished = tuple(record for record in records if record.get("error") is None)
-    failed = tuple(record for record in records if record.get("error") is not None)
+    records = [_check_whole(folder, record) for record in store.records(folder)]
+    finished = tuple(record for record in records if record["error"] is None)
+    failed = tuple(record for record in records if record["error"] is not None)
     if not finished:
         why = f"all {len(failed)} failed, the first with {failed[0]['error']}" if failed else "there are no records yet"
         raise RunError(f"{folder} has no finished cell: {why}")
@@ -78,20 +75,16 @@ def _missing(about: dict[str, Any], records: list[Record]) -> tuple[str, ...]:
     """The cells of the recipe that have no record; none where the recipe is not one of this version's sweeps."""
     there = {record["id"] for record in records}
     try:
-        cells = plan(checked(restore(about["recipe"]))) if about["kind"] == "sweep" else []
+        cells = plan(check_sweep_recipe(restore(about["recipe"]))) if about["kind"] == "sweep" else []
         return tuple(str(cell) for cell in cells if cell.id not in there)
     except (RecipeError, KeyError, ValueError, TypeError, AttributeError):
         return ()
 
 
-def _checked(folder: Path, record: Record) -> Record:
+def _check_whole(folder: Path, record: Record) -> Record:
     """The record, if it has what tables are made of."""
-    where = f"a record of {folder} ({record.get('id', 'without an id')})"
-    for name, kind in IDENTITY.items():
-        if not isinstance(record.get(name), kind):
-            wanted = "a number" if isinstance(kind, tuple) else kind.__name__
-            raise RunError(f"{where}: {name} must be {wanted}, got {record.get(name)!r}")
-    if record.get("error") is not None:
+    where = f"a record of {folder} ({record['id']})"
+    if record["error"] is not None:
         return record
     if not all({"image", "step"} & event.keys() for event in record.get("events") or ()):
         raise RunError(f"{where}: each of its events must have an image or a step")
@@ -101,9 +94,7 @@ def _checked(folder: Path, record: Record) -> Record:
         if not members or record["images"] < 1:
             raise ValueError("scores need a member and an image")
         for each in record.get("windows", ()):
-            known = {key: value for key, value in each.items() if key in WindowRecord.__annotations__}
-            if (wrong := mismatch(known, WindowRecord, "windows")) is not None:
-                raise ValueError(wrong)
+            check(known_part(each, WindowRecord), WindowRecord, "windows")
             for kind in KINDS:
                 _numbers(each[kind])
         for curve in (record.get("reliability"), record.get("risk_coverage")):

@@ -99,13 +99,7 @@ def _boxes(
 
 def _hatches(entries: Sequence[Entry]) -> list[str]:
     """No hatching for the first row of a method and kind, one for each further."""
-    seen: dict[tuple[str, str], int] = {}
-    hatches = []
-    for entry in entries:
-        key = entry.method, entry.kind
-        seen[key] = seen.get(key, -1) + 1
-        hatches.append(HATCHES[seen[key] % len(HATCHES)])
-    return hatches
+    return [HATCHES[count % len(HATCHES)] for count in style.count_repeats([(e.method, e.kind) for e in entries])]
 
 
 def _legend_above(figure: "Figure", entries: Sequence[Entry]) -> None:

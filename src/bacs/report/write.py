@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bacs import files
-from bacs.errors import RunError
 from bacs.report.comparison import comparisons
 from bacs.report.contents import Chapter, chapter
 from bacs.report.figure_style import inline_svg, png_file, svg_file
@@ -83,9 +82,6 @@ def _folder_names(sweeps: Sequence[Sweep]) -> list[str]:
 
 
 def _write_file(file: Path, data: bytes) -> Path:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with files.explain_failure(file):
         files.write(file, data)
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}") from error
     return file

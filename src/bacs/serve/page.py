@@ -42,9 +42,8 @@ def routes(service: Service) -> APIRouter:
         return send
 
     router.add_api_route("/", asset("page.html", "text/html"), methods=["GET"])
-    router.add_api_route("/page.css", asset("page.css", "text/css"), methods=["GET"])
-    router.add_api_route("/page.js", asset("page.js", "text/javascript"), methods=["GET"])
-    router.add_api_route("/charts.js", asset("charts.js", "text/javascript"), methods=["GET"])
+    for name, kind in (("page.css", "text/css"), ("page.js", "text/javascript"), ("charts.js", "text/javascript")):
+        router.add_api_route(f"/{name}", asset(name, kind), methods=["GET"])
 
     def snapshot_for(request: Request, after: int = 0) -> dict[str, Any]:
         """A snapshot, and whether this browser may use the buttons."""

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from bacs.serve import answers, tensors
 from bacs.serve.answers import Answer
-from bacs.serve.plain import ERRORS
+from bacs.serve.plain import BINARY, ERRORS
 from bacs.serve.queue import Views
 from bacs.serve.refusal import Refused
 from bacs.serve.service import Service
@@ -28,37 +28,23 @@ OUTPUTS = {
     "agreement": "FP32",
     "abstain": "BOOL",
 }
-REQUEST = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["inputs"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "inputs": {
-                        "type": "array",
-                        "minItems": 1,
-                        "maxItems": 1,
-                        "items": {
-                            "type": "object",
-                            "required": ["name", "shape", "datatype"],
-                            "properties": {
-                                "name": {"const": tensors.INPUT},
-                                "shape": {"type": "array", "items": {"type": "integer", "minimum": 1}},
-                                "datatype": {"enum": list(tensors.DATATYPES)},
-                                "data": {"type": "array"},
-                            },
-                        },
-                    },
-                    "outputs": {"type": "array", "items": {"type": "object"}},
-                },
-            }
-        },
-        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+TENSOR = {
+    "type": "object",
+    "required": ["name", "shape", "datatype"],
+    "properties": {
+        "name": {"const": tensors.INPUT},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+        "datatype": {"enum": list(tensors.DATATYPES)},
+        "data": {"type": "array"},
     },
 }
+FIELDS = {
+    "id": {"type": "string"},
+    "inputs": {"type": "array", "minItems": 1, "maxItems": 1, "items": TENSOR},
+    "outputs": {"type": "array", "items": {"type": "object"}},
+}
+JSON = {"schema": {"type": "object", "required": ["inputs"], "properties": FIELDS}}
+REQUEST = {"required": True, "content": {"application/json": JSON, "application/octet-stream": BINARY}}
 
 
 def routes(service: Service) -> APIRouter:

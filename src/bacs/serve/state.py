@@ -14,7 +14,7 @@ from bacs.drivers import kept
 from bacs.errors import CheckpointError
 from bacs.files import read_json
 from bacs.methods import Stream
-from bacs.schema import mismatch
+from bacs.schema import check
 
 BESIDE = "serve.json"
 
@@ -44,8 +44,7 @@ class State:
         found = kept.read(self.folder, model=model)
         try:
             beside = read_json(self.folder / BESIDE)
-            if (wrong := mismatch(beside, Beside, "")) is not None:
-                raise ValueError(wrong)
+            check(beside, Beside)
             return found, beside["frozen"]
         except FileNotFoundError:
             return found, False
@@ -56,15 +55,10 @@ class State:
         """Keeps the stream as it stands; raises CheckpointError, and then what was kept is intact."""
         if self.folder is None:
             return
+        text, file = json.dumps({"frozen": frozen}) + "\n", self.folder / BESIDE
         try:
             kept.write(self.folder, stream)
-            self._write_beside(frozen)
+            if not file.exists() or file.read_text() != text:
+                files.write(file, text.encode())
         except OSError as error:
             raise CheckpointError(f"could not save to {self.folder}: {error.strerror or error}") from error
-
-    def _write_beside(self, frozen: bool) -> None:
-        assert self.folder is not None
-        text = json.dumps({"frozen": frozen}) + "\n"
-        file = self.folder / BESIDE
-        if not file.exists() or file.read_text() != text:
-            files.write(file, text.encode())

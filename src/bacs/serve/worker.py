@@ -10,7 +10,7 @@ from typing import Any
 from bacs.errors import CheckpointError, DivergenceError
 from bacs.methods import METHODS, Stream
 from bacs.methods.moved import posterior_deviations
-from bacs.predictive import Predictive
+from bacs.predictive import Predictive, select
 from bacs.serve import answers, stepping
 from bacs.serve.answers import Answer
 from bacs.serve.display import Display
@@ -132,7 +132,7 @@ class StreamWorker(Thread):
         threshold, start = self.recent.threshold(), 0
         answer = Answer(predictive, threshold, self.life, self.stream.steps, self.frozen)
         for place in batch:
-            own = predictive.at(slice(start, start + place.images))
+            own = select(predictive, slice(start, start + place.images))
             place.answer.set_result(answer._replace(predictive=own))
             start += place.images
         self._batches += 1
@@ -150,7 +150,7 @@ class StreamWorker(Thread):
         """Writes down what the page shows; curves no more often than they have points."""
         pixels = None if last.views is None else last.views[0]
         if pixels is not None and pixels.dtype == "uint8" and pixels.ndim == 4 and self.display.shows_pictures:
-            own = answer.predictive.at(slice(-last.images, None))
+            own = select(answer.predictive, slice(-last.images, None))
             self.display.add_pictures(pixels, answers.rows(answer._replace(predictive=own), self.class_names))
         self._report_decisions()
         if self.display.is_due():

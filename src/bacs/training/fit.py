@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from bacs.ensemble import Member
 from bacs.layout import arrange
 from bacs.preprocessing import Preprocessing
+from bacs.threads import OnBatch
 from bacs.training import shard
 from bacs.training.augment import Augmentation, PadCropFlip
-from bacs.training.loop import EpochLog, OnBatch, check_collection, start, train_epoch
+from bacs.training.loop import EpochLog, check_collection, start, train_epoch
 from bacs.training.mean import at_mean
 from bacs.training.schedule import Linear, Schedule
 from bacs.training.settings import TrainingObjective, TrainingSettings, cross_entropy
@@ -103,19 +104,25 @@ def as_training_data(images: Any, labels: np.ndarray | Tensor) -> tuple[Any, Ten
     if isinstance(images, np.ndarray) and not images.flags.writeable:
         images = images.copy()  # torch warns of read-only memory
     pixels = torch.from_numpy(images) if isinstance(images, np.ndarray) else images
-    targets = torch.as_tensor(labels)
     if isinstance(pixels, Tensor) and pixels.dtype != torch.uint8:
         raise ValueError(f"images must be uint8, got {pixels.dtype}")
     if len(pixels.shape) != 4:
         raise ValueError(f"images must be [batch, height, width, channels], got {list(pixels.shape)}")
-    if targets.ndim != 1 or targets.is_floating_point() or len(targets) != len(pixels):
-        raise ValueError(
-            f"labels must be whole numbers, one per image: {len(pixels)} images, labels {list(targets.shape)} "
-            f"of {targets.dtype}"
-        )
+    targets = as_labels(labels, len(pixels))
     if len(targets) < 2:
         raise ValueError(f"images must hold at least 2 images to train on, got {len(targets)}")
-    return pixels, targets.long()
+    return pixels, targets
+
+
+def as_labels(labels: np.ndarray | Tensor, count: int) -> Tensor:
+    """Int64 labels, one for each of so many images."""
+    targets = torch.as_tensor(labels)
+    if targets.ndim != 1 or targets.is_floating_point() or len(targets) != count:
+        raise ValueError(
+            f"labels must be whole numbers, one per image: {count} images, labels {list(targets.shape)} of "
+            f"{targets.dtype}"
+        )
+    return targets.long()
 
 
 def preprocessing_of(images: Tensor) -> Preprocessing:

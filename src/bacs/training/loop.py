@@ -7,7 +7,7 @@ goes on from the last finished epoch gives the same weights as one that never st
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +23,9 @@ from bacs.layout import arrange, arrange_images, layout_of
 from bacs.parameters import NORM_LAYERS, read
 from bacs.posteriors import KINDS, Posterior
 from bacs.preprocessing import Preprocessing, to_model
+from bacs.threads import OnBatch
 from bacs.training.settings import TrainingSettings
 from bacs.training.shard import WHOLE, Shard
-
-OnBatch = Callable[[int], None]
 
 
 @dataclass

@@ -18,12 +18,12 @@ from bacs.layout import arrange
 from bacs.parameters import read as read_parameters
 from bacs.posteriors import flat
 from bacs.preprocessing import Preprocessing
+from bacs.progress import Heartbeat
 from bacs.training import run_folder, shard
 from bacs.training.curves import write_tensorboard
 from bacs.training.fit import as_training_data, initialised, preprocessing_of
 from bacs.training.loop import EpochLog, TrainState, start, train_epoch
 from bacs.training.mean import at_mean
-from bacs.training.progress import Heartbeat
 from bacs.training.recipe import TrainingRecipe
 
 

@@ -5,22 +5,18 @@ other machines.
 """
 
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from bacs import files
+from bacs.progress import clock_text, look_often, say
 from bacs.schema import Count, mismatch
 from bacs.training import run_folder
-
-INTERVAL = 0.5
-"""Seconds between two looks at what the members say of themselves, and between two times that they say it."""
 
 
 class Now(TypedDict):
@@ -31,35 +27,19 @@ class Now(TypedDict):
     of: Count
 
 
-class Heartbeat:
-    """Says about twice a second how far a job is; other processes, on other machines too, read it from the file."""
-
-    def __init__(self, file: Path, describe: Callable[[int], str]) -> None:
-        self.file, self.describe = file, describe
-        self.done, self.written = 0, 0.0
-
-    def __call__(self, count: int) -> None:
-        """Counts what is done, and writes what `describe` makes of the number."""
-        self.done += count
-        if time.monotonic() - self.written > INTERVAL:
-            self.written = time.monotonic()
-            with suppress(OSError):  # nobody's result depends on it
-                self.file.parent.mkdir(parents=True, exist_ok=True)
-                files.write(self.file, self.describe(self.done).encode(), durable=False)
-
-
 @contextmanager
 def show_progress(out: Path, members: list[int], epochs: int, console: Console) -> Iterator[None]:
     """Shows the progress of these members for a while."""
-    stop = threading.Event()
-    show = _bars if console.is_terminal else _lines
-    thread = threading.Thread(target=show, args=(out, members, epochs, console, stop), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    if not console.is_terminal:
+        said = {index: len(run_folder.read_log(out, index)) for index in members}
+        with look_often(partial(_say_epochs, out, said, epochs, console)):
+            yield
+        return
+    columns = (TextColumn("member {task.fields[member]}"), BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=console) as progress:
+        tasks = {index: progress.add_task("waiting", total=epochs, member=index) for index in members}
+        with look_often(partial(_move_bars, out, tasks, epochs, progress)):
+            yield
 
 
 def describe_epoch(log: list[dict[str, Any]], epochs: int) -> str:
@@ -74,47 +54,25 @@ def describe_epoch(log: list[dict[str, Any]], epochs: int) -> str:
     )
 
 
-def clock_text(seconds: float) -> str:
-    """Hours, minutes and seconds: 1:02:03."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def _move_bars(out: Path, tasks: dict[int, TaskID], epochs: int, progress: Progress) -> None:
+    """Brings every member's bar to where its files say that it is."""
+    for index, task in tasks.items():
+        log = run_folder.read_log(out, index)
+        now = _now(out, index)
+        if run_folder.is_finished(out, index):
+            progress.update(task, completed=epochs, description=describe_epoch(log, epochs))
+        elif log or now:
+            inside = now.get("images", 0) / now["of"] if now.get("epoch") == len(log) else 0.0
+            progress.update(task, completed=len(log) + inside, description=describe_epoch(log, epochs))
 
 
-def _bars(out: Path, members: list[int], epochs: int, console: Console, stop: threading.Event) -> None:
-    columns = (TextColumn("member {task.fields[member]}"), BarColumn(bar_width=20), TextColumn("{task.description}"))
-    with Progress(*columns, console=console) as progress:
-        tasks = {index: progress.add_task("waiting", total=epochs, member=index) for index in members}
-        while True:
-            ending = stop.wait(INTERVAL)
-            for index, task in tasks.items():
-                log = run_folder.read_log(out, index)
-                now = _now(out, index)
-                if run_folder.is_finished(out, index):
-                    progress.update(task, completed=epochs, description=describe_epoch(log, epochs))
-                elif log or now:
-                    inside = now.get("images", 0) / now["of"] if now.get("epoch") == len(log) else 0.0
-                    progress.update(task, completed=len(log) + inside, description=describe_epoch(log, epochs))
-            if ending:
-                return
-
-
-def _lines(out: Path, members: list[int], epochs: int, console: Console, stop: threading.Event) -> None:
-    shown = {index: len(run_folder.read_log(out, index)) for index in members}
-    while True:
-        ending = stop.wait(INTERVAL)
-        for index in members:
-            log = run_folder.read_log(out, index)
-            for count in range(shown[index], len(log)):
-                console.print(
-                    f"member {index}  {describe_epoch(log[: count + 1], epochs)}",
-                    soft_wrap=True,
-                    markup=False,
-                    highlight=False,
-                )
-            shown[index] = max(shown[index], len(log))
-        if ending:
-            return
+def _say_epochs(out: Path, said: dict[int, int], epochs: int, console: Console) -> None:
+    """A line for every epoch that is new; `said` counts those of each member."""
+    for index, before in said.items():
+        log = run_folder.read_log(out, index)
+        for count in range(before, len(log)):
+            say(f"member {index}  {describe_epoch(log[: count + 1], epochs)}", console)
+        said[index] = max(before, len(log))
 
 
 def _now(out: Path, index: int) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from bacs.errors import RecipeError, did_you_mean
+from bacs.errors import RecipeError, unknown_name
 from bacs.preprocessing import Preprocessing
-from bacs.toml import check_keys, check_recipe, check_types
+from bacs.toml import as_tuples, check_keys, check_recipe, check_types
 from bacs.toml import read as toml_table
 from bacs.training.augment import Identity, PadCropFlip, RandomResizedCrop
 from bacs.training.schedule import Constant, Cosine, Linear
@@ -103,13 +103,11 @@ def _from_catalogue(key: str, table: dict[str, Any], catalogue: dict[str, Callab
     """The catalogue's entry that a table names, made with the table's other values as arguments."""
     name = table.get("name")
     if name not in catalogue:
-        raise RecipeError(
-            f"{key}.name must be one of {', '.join(catalogue)}; got {name!r}{did_you_mean(name, list(catalogue))}"
-        )
+        raise RecipeError(str(unknown_name(f"{key}.name", name, list(catalogue))))
     made = catalogue[name]
     kinds = get_type_hints(made)
     allowed = [f.name for f in fields(made)] if isinstance(made, type) else []  # pyrefly: ignore[bad-argument-type]
-    arguments = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k != "name"}
+    arguments = as_tuples({key: value for key, value in table.items() if key != "name"})
     check_keys(key, arguments, allowed, required=[])
     check_types(arguments, kinds, prefix=f"{key}.")
     return made(**arguments)

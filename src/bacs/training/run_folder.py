@@ -20,7 +20,7 @@ import torch
 from bacs import checkpoints, files, posteriors
 from bacs.ensemble import untied
 from bacs.errors import CheckpointError, RunError
-from bacs.schema import Count, mismatch
+from bacs.schema import Count, check, mismatch
 from bacs.training.loop import EpochLog, TrainState
 from bacs.training.recipe import TrainingRecipe, parse
 from bacs.types import Params
@@ -70,8 +70,8 @@ def read_about(out: Path, index: int) -> dict[str, Any]:
     """What a finished member's manifest says of its training: recipe, scores, log; nothing if it came otherwise."""
     place = member_folder(out, index)
     found = checkpoints.read_manifest(place).get("training", {})
-    if found and (wrong := mismatch(found, About, "training")) is not None:
-        raise RunError(f"{place / checkpoints.MANIFEST} is no manifest that can be used: {wrong}")
+    if found:
+        check(found, About, "training", error=RunError, saying=checkpoints.unusable(place))
     return found
 
 
@@ -99,11 +99,8 @@ def open_run(out: Path, recipe: TrainingRecipe) -> None:
 def write_log(out: Path, index: int, log: Log) -> None:
     """Replaces the log of a member, whole or not at all."""
     file = log_file(out, index)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with files.explain_failure(file, "; the last checkpoint is intact"):
         files.write(file, "".join(json.dumps(line) + "\n" for line in log).encode())
-    except OSError as error:
-        raise RunError(f"could not write {file}: {error.strerror or error}; the last checkpoint is intact") from error
 
 
 def read_log(out: Path, index: int) -> Log:

@@ -63,13 +63,7 @@ def train(
     todo = [index for index in chosen if not run_folder.is_finished(run, index)]
     jobs = [
         MemberJob(
-            recipe,
-            index,
-            run.absolute(),
-            root.absolute(),
-            place.device_of(turn),
-            checkpoint_every,
-            use_tensorboard,
+            recipe, index, run.absolute(), root.absolute(), place.device_of(turn), checkpoint_every, use_tensorboard
         )
         for turn, index in enumerate(todo)
     ]

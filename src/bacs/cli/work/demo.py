@@ -56,7 +56,7 @@ def run(out: Path, shifts: tuple[str, ...], *, verbose: bool, json: bool) -> Non
         console.print(f"\n{error}", highlight=False)
     corrupted = comparisons([record for record in found.records if record["corruption"]])[0]
     console.print(
-        f"It took {time.monotonic() - began:.0f} seconds.\n\n{closing(corrupted, out)}", highlight=False, soft_wrap=True
+        f"It took {time.monotonic() - began:.0f} seconds.\n\n{outlook(corrupted, out)}", highlight=False, soft_wrap=True
     )
 
 
@@ -84,7 +84,7 @@ def show_tables(found: Sweep, console: Console, *, verbose: bool) -> None:
         console.print(TerminalTable(table))
 
 
-def closing(comparison: Comparison, out: Path) -> str:
+def outlook(comparison: Comparison, out: Path) -> str:
     """Two lines: what was seen, and what to try next."""
     rows = {
         entry.method: {name: entry.mean(comparison.common, name) for name in ("accuracy", "nll")}

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from bacs.progress import say
 from bacs.report.contents import Chapter
 from bacs.report.records import Sweep
 from bacs.report.terminal import TerminalTable, fit_to_width
@@ -36,7 +37,7 @@ def show(sweep: Sweep, chapters: tuple[Chapter, ...], console: Console, *, title
         console.print(sweep.missing_note, style="bold", markup=False, highlight=False, soft_wrap=True)
     for record in sweep.failed:
         cell = f"{record['shift']} {record['method']} {record['protocol']}"
-        console.print(f"failed: {cell}: {record['error']}", markup=False, highlight=False, soft_wrap=True)
+        say(f"failed: {cell}: {record['error']}", console)
 
 
 def as_json(sweeps: list[Sweep], written: Report) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from rich.console import Console
 
 from bacs.benchmark import tune as tuning
 from bacs.benchmark.tune import GridChoice, TuneRecipe
-from bacs.cli.sweep import say
 from bacs.errors import BacsError
 from bacs.methods.catalogue import label_of
 from bacs.metrics import SCORES
+from bacs.progress import say
 from bacs.report.choice_figures import heat_map
 from bacs.report.comparison import setting_text
 from bacs.report.tables import Column, Line, ReportTable, TableCell

@@ -2,7 +2,8 @@
 
 import math
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -76,16 +77,11 @@ def _pick_names(names: list[str], split: str, path: Path) -> tuple[str, str | No
 
 
 def _read_npz(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
-    try:
-        # Opened here, because np.load leaves the file open when it is no zip archive.
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-            images, labels = _pick_names(names, split, path)
-            return _read_entry(archive, images), None if labels is None else _read_entry(archive, labels)
-    except (DataError, FileNotFoundError, PermissionError):
-        raise
-    except Exception as error:  # of zip, zlib and the header, which is parsed as Python
-        raise DataError(f"{path}: damaged or foreign .npz file ({one_line(error)})") from error
+    # Opened here, because np.load leaves the file open when it is no zip archive.
+    with _explain_damage(path), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        images, labels = _pick_names(names, split, path)
+        return _read_entry(archive, images), None if labels is None else _read_entry(archive, labels)
 
 
 def _read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -106,14 +102,20 @@ def _read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 def _read_safetensors(path: Path, split: str) -> tuple[np.ndarray, np.ndarray | None]:
     from safetensors import safe_open
 
+    with _explain_damage(path), safe_open(path, framework="numpy") as file:
+        images, labels = _pick_names(list(file.keys()), split, path)
+        return file.get_tensor(images), None if labels is None else file.get_tensor(labels)
+
+
+@contextmanager
+def _explain_damage(path: Path) -> Iterator[None]:
+    """Makes a DataError of what the readers of zip, zlib, headers and safetensors raise: of many kinds."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            images, labels = _pick_names(list(file.keys()), split, path)
-            return file.get_tensor(images), None if labels is None else file.get_tensor(labels)
+        yield
     except (DataError, FileNotFoundError, PermissionError):
         raise
-    except Exception as error:  # SafetensorError, and others for types that numpy has not
-        raise DataError(f"{path}: damaged or foreign .safetensors file ({one_line(error)})") from error
+    except Exception as error:
+        raise DataError(f"{path}: damaged or foreign {path.suffix} file ({one_line(error)})") from error
 
 
 def _as_images(array: np.ndarray, path: Path) -> np.ndarray:

@@ -63,6 +63,20 @@ def correlated_order(
     return np.array(order, np.int64)
 
 
+def order_of(
+    order: str, count: int, labels: Labels | None, *, alpha: float, slot_size: int, seed: int | Sequence[int]
+) -> Order:
+    """The order that a word names: stored, shuffled, sorted or correlated; the last two need labels."""
+    if order == "stored":
+        return np.arange(count)
+    if order == "shuffled":
+        return shuffled_order(count, seed)
+    assert labels is not None
+    if order == "sorted":
+        return sorted_order(labels, seed)
+    return correlated_order(labels, alpha=alpha, slot_size=slot_size, seed=seed)
+
+
 def _dirichlet(rng: np.random.Generator, concentration: float, mean: np.ndarray) -> np.ndarray:
     present = np.flatnonzero(mean)
     drawn = rng.dirichlet(concentration * mean[present])

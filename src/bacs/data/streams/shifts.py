@@ -8,7 +8,7 @@ from jaxtyping import UInt8
 
 from bacs.corruptions import TEST
 from bacs.data.image_set import ImageSet, Labels
-from bacs.data.streams.orders import batched, correlated_order, shuffled_order
+from bacs.data.streams.orders import batched, order_of
 from bacs.errors import unknown_name
 
 ORDERS = ("shuffled", "correlated", "stored")
@@ -46,18 +46,11 @@ def stream_batches(
     if order not in ORDERS:
         raise unknown_name("order", order, ORDERS)
     for number, each in enumerate(shifts):
-        for rows in batched(_order_of(each, order, batch_size, alpha, (seed, number)), batch_size):
+        if order == "correlated" and each.labels is None:
+            raise ValueError(f"order must not be 'correlated' for {each.name}: it has no labels")
+        how = {"alpha": alpha, "slot_size": batch_size, "seed": (seed, number)}
+        for rows in batched(order_of(order, len(each), each.labels, **how), batch_size):
             yield StreamBatch(each.name, each.images[rows], None if each.labels is None else each.labels[rows])
-
-
-def _order_of(shift: ImageSet, order: str, batch_size: int, alpha: float, seed: tuple[int, int]) -> np.ndarray:
-    if order == "stored":
-        return np.arange(len(shift))
-    if order == "shuffled":
-        return shuffled_order(len(shift), seed)
-    if shift.labels is None:
-        raise ValueError(f"order must not be 'correlated' for {shift.name}: it has no labels")
-    return correlated_order(shift.labels, alpha=alpha, slot_size=batch_size, seed=seed)
 
 
 def continual_names(

@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 from bacs.corruptions import corrupt
 from bacs.data.corrupted import constants_for
 from bacs.data.image_set import Images, Labels
-from bacs.data.streams.orders import Order, correlated_order, shuffled_order, sorted_order
+from bacs.data.streams.orders import order_of
 from bacs.data.streams.worlds import CLEAN, Part, World
 from bacs.inputs import next_batch_size
 
@@ -65,17 +65,9 @@ def image_numbers(world: World, count: int, labels: Labels | None, start: int = 
     """Which image of a set of so many stands at each place of the stream from `start` on, without end."""
     turn, place = divmod(start, count)
     while True:
-        yield from _order_of(world, count, labels, turn)[place:].tolist()
+        how = {"alpha": world.alpha, "slot_size": world.slot_size, "seed": (world.seed, turn)}
+        yield from order_of(world.order, count, labels, **how)[place:].tolist()
         turn, place = turn + 1, 0
-
-
-def _order_of(world: World, count: int, labels: Labels | None, turn: int) -> Order:
-    seed = (world.seed, turn)
-    if labels is None or world.order == "shuffled":
-        return shuffled_order(count, seed)
-    if world.order == "sorted":
-        return sorted_order(labels, seed)
-    return correlated_order(labels, alpha=world.alpha, slot_size=world.slot_size, seed=seed)
 
 
 def show(world: World, part: Part, clean: Pixels) -> Pixels:
