@@ -3,7 +3,7 @@
     bacs tune benchmarks/tuning/tent.toml --run RUN --out results/tuning/tent --data-dir DATA    # and each other
     python benchmarks/tuning_tables.py
 
-RUN has the first two of the four members.
+RUN has the first two of the four members, but for objectives, which all four compare.
 """
 
 from pathlib import Path
@@ -32,15 +32,19 @@ def row(file: Path) -> str:
     """What was searched, what is best, and what its ensembles score on the validation corruptions."""
     recipe, found, choice = tune.read(file), records(RESULTS / file.stem), chosen(file)
     own = [r["ensemble"] for r in found if all(r["settings"][k] == v for k, v in choice.settings.items())]
-    grid = "; ".join(f"{words(name)} {', '.join(f'{v:g}' for v in recipe.axis(name))}" for name in recipe.grid)
-    best = ", ".join(f"{value:g}" for value in choice.settings.values())
+    grid = "; ".join(f"{words(name)} {', '.join(map(spell, recipe.axis(name)))}" for name in recipe.grid)
+    best = ", ".join(map(spell, choice.settings.values()))
     accuracy = 100 * np.mean([each["accuracy"] for each in own])
     edge = f" (at the edge: {', '.join(map(words, choice.at_edge))})" if choice.at_edge else ""
     return f"| {recipe.title} | {grid} | {best}{edge} | {accuracy:.2f} | {choice.score:.4f} |"
 
 
 def words(name: str) -> str:
-    return {"learning_rate": "rate", "posterior_weight": "β", "objective_temperature": "T"}[name]
+    return {"learning_rate": "rate", "posterior_weight": "β", "objective_temperature": "T"}.get(name, name)
+
+
+def spell(value: float | str) -> str:
+    return value.replace("_", " ") if isinstance(value, str) else f"{value:g}"
 
 
 def table() -> list[str]:
