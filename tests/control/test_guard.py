@@ -345,3 +345,20 @@ def test_home_is_compared_over_all_batches_of_a_new_world_with_those_who_answer(
         ]
         difference = agree[0] - agree[1]
         assert gain.error == pytest.approx(max(float(difference.std()) / len(difference) ** 0.5, 0.5 / len(difference)))
+
+
+def test_a_stream_that_is_saved_amid_the_first_batches_of_a_world_in_runs_goes_on_bit_for_bit(ensemble, tmp_path):
+    parts = [shifted(blobs(64, batch, (batch % 6, (batch + 2) % 6))[0]) for batch in range(32)]
+    stream = bacs.stream(ensemble, "auto")
+    for part in parts[:20]:
+        stream.step(part)
+    stream._watch.usual.means, stream._watch.looks.all = [], []  # as after a surprise
+    stream._watch.forget_answers()
+    for part in parts[20:22]:
+        stream.step(part)
+    assert stream._watch.short.all
+    stream.save(tmp_path / "stream")
+    again = bacs.load(tmp_path / "stream", model=lambda: copy.deepcopy(ensemble.members[0].model))
+    for part in parts[22:]:
+        assert torch.equal(stream.step(part), again.step(part))
+    assert stream.history == again.history
