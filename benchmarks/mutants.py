@@ -74,17 +74,16 @@ MUTANTS = [
         "logits if temperature == 1 else logits * temperature",
     ),
     # agreement
-    Mutant("agreement.py", "/ (members * (members - 1))", "/ (members * members)"),
+    Mutant("agreement.py", "double() / (members * (members - 1))", "double() / (members * members)"),
     Mutant("agreement.py", ".sum(dim=0) for own in labels) - members", ".sum(dim=0) for own in labels)"),
-    Mutant("agreement.py", "votes = p / 2 ", "votes = p * 4 "),
-    Mutant("agreement.py", "votes.new_full((len(label), 1), -1.0)", "votes.new_full((len(label), 1), 0.0)"),
+    Mutant("agreement.py", "1 + predictive.confidences / (members + 1)", "1 + 4 * predictive.confidences"),
+    Mutant("agreement.py", "if other != place]", "if other >= 0]"),
     Mutant("agreement.py", "chance = float(shares.square().sum())", "chance = float(shares.sum())"),
     Mutant("agreement.py", "members.sum(dim=0) - members, members)", "members.sum(dim=0), members)"),
     Mutant("agreement.py", "-total.mean() / (count * (count - 1))", "-total.mean() / count"),
-    Mutant(
-        "agreement.py", "ensemble = min(ensemble, figures.confidence)", "ensemble = max(ensemble, figures.confidence)"
-    ),
-    Mutant("agreement.py", "members = min(members, ensemble)", "members = members"),
+    Mutant("agreement.py", "GAIN * (1 - single)", "GAIN * single"),
+    Mutant("agreement.py", "(members - 1)), figures.confidence)", "(members - 1)), 1.0)"),
+    Mutant("agreement.py", "single = min(single, ensemble)", "single = single"),
     Mutant("agreement.py", "+ logit(accuracy_there) - logit(there)", "- logit(accuracy_there) + logit(there)"),
     Mutant("agreement.py", "share * (1 - share) / images + spread**2", "share * (1 - share) / images"),
     Mutant("agreement.py", "SPREAD[reference is not None]), reference", "SPREAD[reference is None]), reference"),
@@ -102,7 +101,7 @@ MUTANTS = [
         "mean = tempered(member_probabilities.mean(dim=0), temperature)\n",
     ),
     Mutant("temperature.py", "return as_confident_as(guess.ensemble,", "return as_confident_as(guess.members,"),
-    Mutant("temperature.py", "images, reference)\n", "images, None)\n"),
+    Mutant("temperature.py", "images, members, reference)\n", "images, members, None)\n"),
     Mutant("temperature.py", "others * (1 + FALL", "others / (1 + FALL"),
     Mutant("temperature.py", "own.argmax(dim=-1, keepdim=True)", "others.argmax(dim=-1, keepdim=True)"),
     Mutant("temperature.py", "return max(1.0, others", "return max(0.0, others"),
@@ -205,8 +204,8 @@ MUTANTS = [
     # control
     Mutant(
         "control/probe.py",
-        "seen.agreement - PENALTY * collapse(seen, anchor)",
-        "seen.agreement + PENALTY * collapse(seen, anchor)",
+        ".mean()) - penalty * collapse(seen, anchor)",
+        ".mean()) + penalty * collapse(seen, anchor)",
     ),
     Mutant(
         "control/probe.py",
@@ -215,8 +214,8 @@ MUTANTS = [
     ),
     Mutant("control/probe.py", "/ count**0.5 if count", "if count"),
     Mutant("control/probe.py", "images.flip(-2 if images.dtype == torch.uint8 else -1)", "images.flip(-1)"),
-    Mutant("control/candidates.py", "if better <= error:", "if better <= -1:"),
-    Mutant("control/candidates.py", "found[max(ANCHOR, batch_weight)]", "found[batch_weight]"),
+    Mutant("control/candidates.py", "if better <= errors * error:", "if better <= -1:"),
+    Mutant("control/candidates.py", "found[max(anchor_of(found), batch_weight)]", "found[batch_weight]"),
     Mutant("control/candidates.py", "int(ensemble.class_mask.sum())", "classes"),
     Mutant("control/steps.py", "WAY / steps", "WAY * steps"),
     Mutant("control/choose.py", "< trying.MIXED:", "> trying.MIXED:"),
@@ -227,8 +226,16 @@ MUTANTS = [
     Mutant("control/decide.py", "chosen.adapts and gain.better < -gain.error:", "chosen.adapts and gain.better < -9:"),
     Mutant("control/decide.py", "and gain.better >= 0:", "and gain.better > 0:"),
     Mutant("control/standing.py", "settled < FIRST)", "settled <= FIRST)"),
-    Mutant("control/signals.py", "if abs(float(jumps[place])) <= SURPRISE:", "if float(jumps[place]) <= SURPRISE:"),
-    Mutant("control/signals.py", "(spread * (1 + 1 / count)).sqrt()", "(spread * (1 + 1 / count))"),
+    Mutant(
+        "control/signals.py",
+        "(jump := abs(float(jumps[place]))) > SURPRISE",
+        "(jump := float(jumps[place])) > SURPRISE",
+    ),
+    Mutant(
+        "control/signals.py",
+        "(spread * (1 / latest + 1 / len(before))).sqrt()",
+        "(spread * (1 / latest + 1 / len(before)))",
+    ),
     # how far
     Mutant("methods/moved.py", "(deviation.square() / variance).sum()", "(deviation.square() / variance.sqrt()).sum()"),
     Mutant("methods/moved.py", "math.sqrt(total / count)", "math.sqrt(total)"),
